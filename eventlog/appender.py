@@ -1,0 +1,79 @@
+"""What every writer of one conversation shares: the last cursor it was given."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import anyio
+
+from eventlog.codec import Encoded, encode
+from eventlog.errors import AlreadyAnswered, InvalidEvent
+from eventlog.events import Draft
+from eventlog.identity import Cursor, LogId, check_id, new_id
+from eventlog.store.port import ANY, Append, Appended, Expectation, Expected, LogStore, RunClaim
+
+_NAMED = frozenset(Expectation)
+
+
+class Appender:
+    """Appends operations to one conversation, and sends the last cursor it was given with each.
+
+    So a server that lost the end of the log is noticed by whoever wrote it.
+    """
+
+    def __init__(self, store: LogStore, log: LogId) -> None:
+        self.store = store
+        self.log = log
+        self._cursor: Cursor | None = None
+        self._opening = anyio.Lock()
+
+    def append(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        operation_id: str | None = None,
+        expected: Expected | str = ANY,
+        claim: RunClaim | None = None,
+        alone: bool = False,
+        supersedes: tuple[str, ...] = (),
+    ) -> Coroutine[Any, Any, Appended]:
+        """Encode the drafts now, as they are at this moment; awaiting the result appends them."""
+        operation = new_id() if operation_id is None else check_id(operation_id, "operation id")
+        if not drafts:
+            raise InvalidEvent("events", "an operation needs at least one event")
+        if claim is not None and len(set(claim.answers)) < len(claim.answers):
+            raise AlreadyAnswered("two results of one operation answer the same call: send one", claim.run)
+        expectation = Expectation(expected) if expected in _NAMED else self.log.check_cursor(expected)
+        encoded = encode(drafts, operation, _now())
+        return self._send(operation, encoded, expectation, claim, alone, supersedes)
+
+    async def cursor(self) -> Cursor:
+        """The last cursor this writer was given; read from the head the first time."""
+        if self._cursor is None:
+            async with self._opening:
+                if self._cursor is None:
+                    self._cursor = (await self.store.head(self.log)).last
+        return self._cursor
+
+    async def _send(
+        self,
+        operation: str,
+        encoded: Encoded,
+        expected: Expected,
+        claim: RunClaim | None,
+        alone: bool,
+        supersedes: tuple[str, ...],
+    ) -> Appended:
+        cursor = self._cursor or await self.cursor()
+        outcome = await self.store.append(
+            Append(self.log, operation, encoded, cursor, expected, claim, alone, supersedes)
+        )
+        if self._cursor is None or outcome.cursor.version > self._cursor.version:
+            self._cursor = outcome.cursor
+        return outcome
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

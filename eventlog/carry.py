@@ -1,0 +1,28 @@
+"""Which recorded results a run's first service call carries, so that the request it makes is valid. Pure.
+
+A loop that was ended early leaves calls in the view whose results were recorded and never sent. A
+service refuses a history with an open call; so the next run sends those results first.
+"""
+
+from __future__ import annotations
+
+from eventlog.fold import Calls, Item
+from eventlog.ledger import Ledger
+
+
+def carried(ledger: Ledger, run: str) -> list[int]:
+    """The versions of the results to carry, in the order of the calls they answer.
+
+    Of several for one call: one that the run itself recorded makes the others unnecessary; else
+    the first real one, else the first synthetic one.
+    """
+    calls = Calls(list(ledger.state.calls.open))
+    results = sorted(ledger.unentered_results(), key=lambda item: (item.run != run, item.synthetic, item.version))
+    chosen: dict[int, Item] = {}
+    for result in results:
+        call = calls.closed_by(result)
+        if call is not None and call.version < result.version:
+            calls.open.remove(call)
+            chosen[call.version] = result
+    order = [call.version for call in ledger.state.calls.open]
+    return [chosen[call].version for call in order if call in chosen and chosen[call].run != run]

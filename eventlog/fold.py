@@ -1,0 +1,346 @@
+"""The rules of history: one pass over the log, in order, that knows what the service would remember. Pure.
+
+``State`` is what must be remembered between two events. It is bounded by what is open (runs, calls
+in the view without a result), not by what happened. ``State.apply`` takes the next event and
+returns what changes in the view; ``eventlog.ledger`` keeps the view itself.
+
+1. A message appended outside any run enters at its own version; a function result never by itself.
+2. A completed service call makes a unit: the inputs it sent, in the order sent, then its outputs.
+   Per service call, a unit enters when the call completes; per run, all enter at run-committed.
+3. An input that no completed call carried does not enter.
+4. Output of a call that did not complete does not enter.
+5. A rewind makes the view what it was; a compaction puts its messages in place of what entered.
+6. A result closes the call it answers, also one that enters later. Where it does not say: the
+   oldest open call of that id in its own run, else the newest open one. Entering closes a call.
+
+The fold is total: an event it does not know, or that refers to what is not there, changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from eventlog.events import Event, Mode
+
+
+class Item(NamedTuple):
+    """A recorded message, call or result: what can stand in a view. ``call`` marks an output."""
+
+    version: int
+    kind: str
+    run: str | None
+    call: int | None
+    call_id: str = ""
+    answers: int | None = None
+    synthetic: bool = False
+
+
+class Unit(NamedTuple):
+    """A completed service call: what it sent and what came back."""
+
+    run: str
+    call: int
+    started: int
+    completed: int
+    sends: tuple[int, ...]
+    outputs: tuple[Item, ...]
+    continues: dict[str, Any] | None
+    service: dict[str, Any] | None
+
+
+class Enter(NamedTuple):
+    """These enter the view at ``entered``: a unit, or inputs by themselves."""
+
+    entered: int
+    inputs: tuple[int, ...]
+    outputs: tuple[Item, ...] = ()
+    unit: Unit | None = None
+
+
+class Rewind(NamedTuple):
+    """The view becomes what it was at ``to``."""
+
+    at: int
+    to: int
+
+
+class Compact(NamedTuple):
+    """What entered up to ``through`` gives way to ``count`` messages."""
+
+    at: int
+    through: int
+    count: int
+
+
+Change = Enter | Rewind | Compact
+
+
+@dataclass(slots=True)
+class Doubt:
+    """A service call that was started; ``failed`` once it ended with an unknown outcome."""
+
+    run: str
+    call: int
+    started: int
+    sends: tuple[int, ...]
+    continues: dict[str, Any] | None
+    outputs: list[Item] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class OpenRunState:
+    """A run that is neither committed nor aborted."""
+
+    mode: str
+    first: int
+    calls: dict[int, Doubt] = field(default_factory=dict)
+    units: list[Unit] = field(default_factory=list)
+    """Per run only: the completed calls, waiting for the commit."""
+    inputs: list[int] = field(default_factory=list)
+    """Per run only: what was recorded as input, for the untrimmed view."""
+
+
+@dataclass(slots=True)
+class Calls:
+    """The calls in the view that no result in the view answers."""
+
+    open: list[Item] = field(default_factory=list)
+    early: dict[int, int] = field(default_factory=dict)
+    """Version of a call that has not entered -> version of the result, which has."""
+
+    def enter(self, items: Iterable[Item]) -> list[tuple[int, int]]:
+        """Let items enter the view in this order; return the pairs (result, call) that were closed."""
+        pairs = []
+        for item in items:
+            if item.kind == "call":
+                result = self.early.pop(item.version, None)
+                if result is None:
+                    self.open.append(item)
+                else:
+                    pairs.append((result, item.version))
+            elif item.kind == "result":
+                call = self.closed_by(item)
+                if call is not None:
+                    self.open.remove(call)
+                    pairs.append((item.version, call.version))
+                elif item.answers is not None:
+                    self.early.setdefault(item.answers, item.version)
+        return pairs
+
+    def closed_by(self, result: Item) -> Item | None:
+        """The open call that this result closes when it enters."""
+        if result.answers is not None:
+            return next((call for call in self.open if call.version == result.answers), None)
+        same = [call for call in self.open if call.call_id == result.call_id]
+        own = [call for call in same if call.run == result.run and call.run is not None]
+        return own[0] if own else (same[-1] if same else None)
+
+
+@dataclass(slots=True)
+class State:
+    """What the fold remembers between two events. ``untrimmed`` keeps a committed per-run run's inputs, too."""
+
+    untrimmed: bool = False
+    version: int = 0
+    runs: dict[str, OpenRunState] = field(default_factory=dict)
+    calls: Calls = field(default_factory=Calls)
+    awaiting: dict[int, int] = field(default_factory=dict)
+    """Version of an open function call -> version of the request for its approval."""
+    out_of_step: int = 0
+    """Since which version the service's own memory is known to differ from the view; 0 when not."""
+
+    def apply(self, event: Event) -> list[Change]:
+        """Take the next event; return what changes in the view.
+
+        The caller carries the changes out in order, and for each ``Enter`` calls ``enter``, for
+        each other ``restore``.
+        """
+        self.version = event.version
+        if self.calls.early or self.awaiting:
+            self._forget()
+        rule = _RULES.get(event.type)
+        return rule(self, event) if rule is not None else []
+
+    def enter(self, unit: Unit | None, items: Iterable[Item]) -> list[tuple[int, int]]:
+        """Let these calls and results enter, in order; return the pairs (result, call) that were closed."""
+        if unit is not None and unit.continues is None and unit.started > self.out_of_step:
+            self.out_of_step = 0
+        pairs = self.calls.enter(items)
+        for _, call in pairs:
+            self.awaiting.pop(call, None)
+        return pairs
+
+    def restore(self, calls: Calls, approvals: dict[int, int]) -> None:
+        """Know again what is open, after the view changed otherwise than by entering.
+
+        ``approvals`` are all requests that were not resolved, by the version of their call.
+        """
+        self.calls = calls
+        self.awaiting = dict(approvals)
+        self._forget()
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the service's own memory is what the view shows, as far as the log tells."""
+        return not self.out_of_step and not any(run.units or run.calls for run in self.runs.values())
+
+    def _pending(self) -> set[int]:
+        """The calls of completed service calls whose run has yet to be committed."""
+        return {
+            item.version
+            for run in self.runs.values()
+            for unit in run.units
+            for item in unit.outputs
+            if item.kind == "call"
+        }
+
+    def _forget(self) -> None:
+        """Forget the results of calls that will never enter, and the approvals of calls that are not open."""
+        pending = self._pending()
+        self.calls.early = {call: result for call, result in self.calls.early.items() if call in pending}
+        live = pending | {call.version for call in self.calls.open}
+        self.awaiting = {call: request for call, request in self.awaiting.items() if call in live}
+
+    def _fall_out(self) -> None:
+        self.out_of_step = self.version
+
+
+def item_of(event: Event) -> Item | None:
+    """The item that an event records, if it records one."""
+    data = event.data
+    if event.type == "message-added":
+        return Item(event.version, "message", event.run, event.call)
+    if event.type == "function-call":
+        return Item(event.version, "call", event.run, event.call, data.get("call_id", ""))
+    if event.type == "function-result":
+        return Item(
+            event.version,
+            "result",
+            event.run,
+            event.call,
+            data.get("call_id", ""),
+            data.get("answers"),
+            bool(data.get("synthetic")),
+        )
+    return None
+
+
+def _recorded(state: State, event: Event) -> list[Change]:
+    item = item_of(event)
+    assert item is not None
+    if event.call is not None:
+        run = state.runs.get(event.run or "")
+        call = run.calls.get(event.call) if run else None
+        if call is not None:
+            call.outputs.append(item)
+        return []
+    if event.run is None:
+        return [] if item.kind == "result" else [Enter(event.version, (item.version,))]
+    run = state.runs.get(event.run)
+    if run is not None and run.mode == Mode.PER_RUN and state.untrimmed:
+        run.inputs.append(item.version)
+    return []
+
+
+def _run_started(state: State, event: Event) -> list[Change]:
+    if event.run is not None:
+        state.runs[event.run] = OpenRunState(event.data.get("mode", Mode.PER_SERVICE_CALL), event.version)
+    return []
+
+
+def _call_started(state: State, event: Event) -> list[Change]:
+    run = state.runs.get(event.run or "")
+    if run is not None and event.run is not None and event.call is not None:
+        sends = tuple(event.data.get("sends", ()))
+        run.calls[event.call] = Doubt(event.run, event.call, event.version, sends, event.data.get("continues"))
+    return []
+
+
+def _call_completed(state: State, event: Event) -> list[Change]:
+    run = state.runs.get(event.run or "")
+    call = run.calls.pop(event.call, None) if run and event.call else None
+    if run is None or call is None:
+        return []
+    unit = Unit(
+        call.run,
+        call.call,
+        call.started,
+        event.version,
+        call.sends,
+        tuple(call.outputs),
+        call.continues,
+        event.data.get("service"),
+    )
+    if run.mode == Mode.PER_RUN:
+        run.units.append(unit)
+        return []
+    return [Enter(event.version, unit.sends, unit.outputs, unit)]
+
+
+def _call_failed(state: State, event: Event) -> list[Change]:
+    run = state.runs.get(event.run or "")
+    if run is not None and event.call is not None and run.calls.pop(event.call, None) is not None:
+        if event.data.get("outcome") != "refused":
+            state._fall_out()
+    return []
+
+
+def _run_committed(state: State, event: Event) -> list[Change]:
+    run = state.runs.pop(event.run or "", None)
+    if run is None:
+        return []
+    if run.calls:
+        state._fall_out()
+    units = sorted(run.units, key=lambda unit: unit.call)
+    changes: list[Change] = [Enter(event.version, unit.sends, unit.outputs, unit) for unit in units]
+    if run.inputs:
+        changes.append(Enter(event.version, tuple(run.inputs)))
+    return changes
+
+
+def _run_aborted(state: State, event: Event) -> list[Change]:
+    run = state.runs.pop(event.run or "", None)
+    if run is not None and (run.calls or run.units):
+        state._fall_out()
+    return []
+
+
+def _rewound(state: State, event: Event) -> list[Change]:
+    state._fall_out()
+    return [Rewind(event.version, event.data.get("to", 0))]
+
+
+def _compacted(state: State, event: Event) -> list[Change]:
+    state._fall_out()
+    return [Compact(event.version, event.data.get("through", 0), len(event.data.get("messages", ())))]
+
+
+def _approval_requested(state: State, event: Event) -> list[Change]:
+    call = event.data.get("function_call", 0)
+    if call in state._pending() or any(item.version == call for item in state.calls.open):
+        state.awaiting[call] = event.version
+    return []
+
+
+def _approval_resolved(state: State, event: Event) -> list[Change]:
+    state.awaiting.pop(event.data.get("function_call", 0), None)
+    return []
+
+
+_RULES: dict[str, Callable[[State, Event], list[Change]]] = {
+    "message-added": _recorded,
+    "function-call": _recorded,
+    "function-result": _recorded,
+    "run-started": _run_started,
+    "service-call-started": _call_started,
+    "service-call-completed": _call_completed,
+    "service-call-failed": _call_failed,
+    "run-committed": _run_committed,
+    "run-aborted": _run_aborted,
+    "history-rewound": _rewound,
+    "history-compacted": _compacted,
+    "approval-requested": _approval_requested,
+    "approval-resolved": _approval_resolved,
+}

@@ -1,0 +1,157 @@
+"""The service view of one log as rows of references, at any version. Pure.
+
+A ``Ledger`` folds the log and keeps what entered the view, when, and when and why it left again.
+Rows hold versions; the bodies stay in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from eventlog.events import Event
+from eventlog.fold import Calls, Compact, Enter, Item, Rewind, State, Unit, item_of
+
+
+class Stint(NamedTuple):
+    """One stay of a row in the view: from version ``since`` on, to before ``until``."""
+
+    since: int
+    until: int | None = None
+    why: str = ""
+    """What took it out: ``rewound`` or ``compacted``."""
+
+
+@dataclass(slots=True, eq=False)
+class Row:
+    """What entered the view together, in order: inputs, then outputs; or the messages of a compaction."""
+
+    entered: int
+    inputs: tuple[int, ...] = ()
+    outputs: tuple[Item, ...] = ()
+    unit: Unit | None = None
+    summary: int = 0
+    """The version of the history-compacted event whose messages these are, or 0."""
+    count: int = 0
+    """How many messages the compaction put in."""
+    stints: list[Stint] = field(default_factory=list)
+    pairs: list[tuple[int, int]] = field(default_factory=list)
+    """What its entering closed: (version of the result, version of the call)."""
+
+    @property
+    def versions(self) -> tuple[int, ...]:
+        """The versions of all its events in order."""
+        return (*self.inputs, *(item.version for item in self.outputs))
+
+
+class Ledger:
+    """The fold of a log, with the rows of its view. ``untrimmed`` as in ``State``."""
+
+    def __init__(self, *, untrimmed: bool = False) -> None:
+        self.state = State(untrimmed)
+        self.rows: list[Row] = []
+        """Every row there ever was, in order of appearance."""
+        self.view: list[Row] = []
+        """The rows in the view, in order."""
+        self.pairs: dict[int, int] = {}
+        """Version of a result in the view -> version of the call it closed."""
+        self._current: set[int] = set()
+        self._recorded: dict[int, Item] = {}
+        self._approvals: dict[int, int] = {}
+
+    @classmethod
+    def of(cls, events: Iterable[Event], *, untrimmed: bool = False) -> Ledger:
+        """The ledger of these events, which must begin with the log's first."""
+        ledger = cls(untrimmed=untrimmed)
+        for event in events:
+            ledger.apply(event)
+        return ledger
+
+    def apply(self, event: Event) -> None:
+        """Take the next event of the log."""
+        kind = event.type
+        if kind == "function-call" or kind == "function-result":
+            item = item_of(event)
+            if item is not None:
+                self._recorded[item.version] = item
+        elif kind == "approval-requested":
+            self._approvals[event.data.get("function_call", 0)] = event.version
+        elif kind == "approval-resolved":
+            self._approvals.pop(event.data.get("function_call", 0), None)
+        for change in self.state.apply(event):
+            if type(change) is Enter:
+                self._enter(change)
+            elif type(change) is Compact:
+                self._compact(change)
+            elif type(change) is Rewind:
+                self._rewind(change)
+
+    def holds(self, version: int) -> bool:
+        """Whether the event at this version is in the view."""
+        return version in self._current
+
+    def unentered_results(self) -> list[Item]:
+        """The results that are recorded and not in the view, in log order."""
+        return [
+            item for item in self._recorded.values() if item.kind == "result" and item.version not in self._current
+        ]
+
+    def view_at(self, version: int) -> list[Row]:
+        """The rows that were in the view after ``version``, in order."""
+        rows = [
+            row
+            for row in self.rows
+            if any(stint.since <= version and (stint.until is None or version < stint.until) for stint in row.stints)
+        ]
+        return sorted(rows, key=lambda row: row.entered)
+
+    def _enter(self, change: Enter) -> None:
+        current, recorded = self._current, self._recorded
+        inputs = tuple(version for version in dict.fromkeys(change.inputs) if version not in current)
+        current.update(inputs)
+        current.update([item.version for item in change.outputs])
+        items = [recorded[version] for version in inputs if version in recorded]
+        items += [item for item in change.outputs if item.kind != "message"]
+        pairs = self.state.enter(change.unit, items)
+        row = Row(
+            change.entered, inputs, change.outputs, change.unit, stints=[Stint(self.state.version)], pairs=pairs
+        )
+        self.rows.append(row)
+        self.view.append(row)
+        self.pairs.update(pairs)
+
+    def _rewind(self, change: Rewind) -> None:
+        self._become(self.view_at(change.to), change.at, "rewound")
+
+    def _compact(self, change: Compact) -> None:
+        summary = Row(change.through, summary=change.at, count=change.count)
+        self.rows.append(summary)
+        kept = [row for row in self.view if row.entered > change.through]
+        self._become([summary, *kept], change.at, "compacted")
+
+    def _become(self, view: list[Row], at: int, why: str) -> None:
+        before, after = set(self.view), set(view)
+        for row in before - after:
+            row.stints[-1] = row.stints[-1]._replace(until=at, why=why)
+        for row in after - before:
+            row.stints.append(Stint(at))
+        self.view = view
+        self._current = {version for row in view for version in row.versions}
+        current = self._current
+        self.pairs = {
+            result: call for row in view for result, call in row.pairs if result in current and call in current
+        }
+        closed = set(self.pairs.values())
+        calls = Calls()
+        for item in (item for row in view for item in self._items(row)):
+            if item.kind == "call" and item.version not in closed:
+                calls.open.append(item)
+            elif item.kind == "result" and item.version not in self.pairs and item.answers is not None:
+                calls.early.setdefault(item.answers, item.version)
+        self.state.restore(calls, self._approvals)
+
+    def _items(self, row: Row) -> list[Item]:
+        """The calls and results of a row."""
+        inputs = [self._recorded[version] for version in row.inputs if version in self._recorded]
+        return inputs + [item for item in row.outputs if item.kind != "message"]

@@ -1,0 +1,118 @@
+"""Looking at a server before it is used: is it one that keeps what it is given?
+
+Reads INFO and CONFIG GET through the client it is given, and changes nothing. Managed services often forbid
+CONFIG; what cannot be learnt then becomes a warning, not an error.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import redis.exceptions
+from redis.asyncio import Redis
+
+from eventlog.errors import ServerUnavailable, ServerUnfit
+from eventlog.server.binary import OLDEST
+
+
+@dataclass(frozen=True)
+class ServerReport:
+    """What a server said about itself. None: it would not say."""
+
+    name: str
+    """``redis`` or ``valkey``."""
+    version: str
+    role: str
+    appendonly: bool | None
+    appendfsync: str | None
+    """``everysec``, ``always`` or ``no``."""
+    maxmemory_policy: str | None
+    warnings: tuple[str, ...]
+    """For people to read: what is not as it should be, and what could not be learnt."""
+
+
+async def check(client: Redis) -> ServerReport:
+    """Report on the server behind ``client``.
+
+    Raises ``ServerUnfit`` for a server that may evict keys, a replica, one older than 7.0, a node of a
+    cluster, and one that forbids INFO; ``ServerUnavailable`` when it does not answer.
+    """
+    try:
+        info: dict[str, Any] = await client.info()
+        settings, forbidden = await _settings(client)
+    except redis.exceptions.NoPermissionError as error:
+        raise ServerUnfit(
+            f"the server lets this user not see INFO ({error}): allow it (ACL SETUSER … +info)"
+        ) from error
+    except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError) as error:
+        raise ServerUnavailable(
+            f"the server does not answer: {error}. See whether it runs, and its URL"
+        ) from error
+    name = "valkey" if info.get("server_name") == "valkey" or "valkey_version" in info else "redis"
+    version = str(info.get("valkey_version") or info.get("redis_version", ""))
+    policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy")
+    limit = int(settings.get("maxmemory") or info.get("maxmemory") or 0)  # bytes; 0 is no limit
+    role = str(info.get("role", ""))
+    _refuse_unfit(name, version, role, policy, limit, clustered=bool(int(info.get("cluster_enabled", 0))))
+
+    appendonly = bool(int(info["aof_enabled"])) if "aof_enabled" in info else None
+    appendfsync = settings.get("appendfsync")
+    warnings = []
+    if forbidden:
+        warnings.append(
+            f"CONFIG is forbidden ({forbidden}), so it is not known when writes reach the disk (appendfsync)"
+        )
+    if policy is None:
+        warnings.append("the server does not tell its maxmemory-policy: make sure that it is noeviction")
+    elif policy != "noeviction":
+        warnings.append(
+            f"maxmemory-policy is {policy}: set it to noeviction, before somebody sets a maxmemory"
+        )
+    if appendonly is False:
+        warnings.append("appendonly is no: a crash of the server loses events. Set it to yes")
+    elif appendfsync == "no":
+        warnings.append(
+            "appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always"
+        )
+    return ServerReport(name, version, role, appendonly, appendfsync, policy, tuple(warnings))
+
+
+def _refuse_unfit(
+    name: str, version: str, role: str, policy: str | None, limit: int, *, clustered: bool
+) -> None:
+    if _numbers(version) < OLDEST:
+        wanted = ".".join(map(str, OLDEST))
+        raise ServerUnfit(f"the server is {name} {version or '(no version)'}: {wanted} or newer is needed")
+    if role in ("slave", "replica"):
+        raise ServerUnfit(
+            f"the server is a replica (role:{role}), and takes no writes: give the URL of its primary"
+        )
+    if clustered:
+        raise ServerUnfit(
+            "the server is a node of a cluster (cluster_enabled:1): give the URL of a single server"
+        )
+    if limit > 0 and policy is not None and policy != "noeviction":
+        raise ServerUnfit(
+            f"the server may evict keys (maxmemory {limit} bytes, maxmemory-policy {policy}), and events "
+            "with them: CONFIG SET maxmemory-policy noeviction"
+        )
+
+
+async def _settings(client: Redis) -> tuple[dict[str, str], str | None]:
+    """The settings that matter, and why they could not be read."""
+    try:
+        answer = await client.config_get("maxmemory", "maxmemory-policy", "appendfsync")
+    except redis.exceptions.ConnectionError:
+        raise
+    except redis.exceptions.ResponseError as error:  # NOPERM, or unknown command: renamed or disabled
+        return {}, str(error)
+    return {_text(name): _text(value) for name, value in answer.items()}, None
+
+
+def _text(value: object) -> str:
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())

@@ -1,0 +1,1 @@
+"""Where logs are kept: the port, the reference in memory, and Redis."""

@@ -1,0 +1,225 @@
+"""The reference: a store of logs in this process's memory, for tests and to read the rules in.
+
+It is the smallest true implementation of the port, and lasts as long as the process.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from eventlog.codec import id_prefix
+from eventlog.identity import Cursor, LogId, new_stamp, partition_of
+from eventlog.store import refusals
+from eventlog.store.port import (
+    ANY,
+    EXISTS,
+    NONE,
+    OPERATION_WINDOW,
+    Append,
+    Appended,
+    Entry,
+    Head,
+    Limits,
+    OpenRun,
+    RunClaim,
+    Step,
+)
+
+
+@dataclass(slots=True)
+class _Run:
+    open: OpenRun
+    fence: str
+    answers: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Log:
+    entries: list[Entry] = field(default_factory=list)
+    base: Cursor | None = None
+    operations: dict[str, tuple[Appended, str]] = field(default_factory=dict)
+    slots: dict[int, str] = field(default_factory=dict)
+    runs: dict[str, _Run] = field(default_factory=dict)
+    updated_ms: int = 0
+    deleted: bool = False
+
+
+def _server_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class MemoryStore:
+    """A ``LogStore`` in memory. ``clock`` gives milliseconds since 1970."""
+
+    def __init__(
+        self, *, partitions: int = 16, limits: Limits | None = None, clock: Callable[[], int] = _server_ms
+    ) -> None:
+        self.partitions = partitions
+        self.feeds: list[list[tuple[str, int, int, str, int]]] = [[] for _ in range(partitions)]
+        self._limits = limits or Limits()
+        self._clock = clock
+        self._logs: dict[str, _Log] = {}
+        self._conversations: list[dict[str, None]] = [{} for _ in range(partitions)]
+
+    async def append(self, request: Append) -> Appended:
+        log = self._logs.get(request.log.path) or _Log()
+        last = self._last(request.log, log)
+        first_outcome = self._recognise(request, log)
+        if first_outcome is not None:
+            return first_outcome
+        if log.deleted:
+            raise refusals.deleted(request)
+        self._check_cursor(request, log, last)
+        self._check_runs(request, log)
+        expected = request.expected
+        if (
+            (expected is NONE and last.version > 0)
+            or (expected is EXISTS and last.version == 0)
+            or (isinstance(expected, Cursor) and expected != last)
+        ):
+            raise refusals.conflict(request, last)
+        too_large = self._limits.exceeded_by(request.encoded.documents)
+        if too_large:
+            raise refusals.limit(request, too_large)
+        return self._write(request, log, last)
+
+    async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
+        kept = self._logs.get(log.path, _Log())
+        start = max(first - 1 - self._base(log, kept).version, 0)
+        stop = len(kept.entries) if last is None else max(last - self._base(log, kept).version, 0)
+        found = kept.entries[start:stop]
+        return found[::-1][:count] if reverse else found[:count]
+
+    async def head(self, log: LogId) -> Head:
+        kept = self._logs.get(log.path, _Log())
+        runs = tuple(run.open for run in kept.runs.values())
+        return Head(self._last(log, kept), self._base(log, kept), kept.updated_ms, kept.deleted, runs)
+
+    async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
+        paths = list(self._conversations[partition])[offset : offset + count]
+        return [LogId.of_path(path) for path in paths]
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def mark_deleted(self, log: LogId) -> None:
+        """Take no more appends to this log. For tests of the order of checks."""
+        self._logs.setdefault(log.path, _Log()).deleted = True
+
+    async def trim(self, log: LogId, version: int) -> None:
+        """Forget the events up to ``version``. For tests of what is said of a gap."""
+        kept = self._logs[log.path]
+        cut = version - self._base(log, kept).version
+        kept.base = log.cursor(version, kept.entries[cut - 1].stamp)
+        del kept.entries[:cut]
+
+    def _last(self, log: LogId, kept: _Log) -> Cursor:
+        return log.cursor(kept.entries[-1].version, kept.entries[-1].stamp) if kept.entries else self._base(log, kept)
+
+    def _base(self, log: LogId, kept: _Log) -> Cursor:
+        return kept.base or log.cursor(0, 0)
+
+    def _recognise(self, request: Append, log: _Log) -> Appended | None:
+        record = log.operations.get(request.operation_id)
+        if record is not None and record[1] == request.encoded.digest:
+            return record[0]._replace(duplicate=True)
+        first = None
+        if record is not None:
+            first = record[0].first
+        elif request.expected not in (ANY, EXISTS):
+            after = request.expected.version if isinstance(request.expected, Cursor) else 0
+            found = self._slice(request.log, log, after + 1, 1)
+            if found and found[0].document.startswith(id_prefix(request.operation_id)):
+                first = after + 1
+        if first is None and request.claim and request.claim.step is Step.START and request.operation_id in log.runs:
+            first = log.runs[request.operation_id].open.first
+        if first is None:
+            return None
+        return refusals.retried(
+            request, self._slice(request.log, log, first, len(request.encoded.documents) + 1)
+        )
+
+    def _slice(self, log: LogId, kept: _Log, first: int, count: int) -> list[Entry]:
+        start = first - 1 - self._base(log, kept).version
+        return kept.entries[start : start + count] if start >= 0 else []
+
+    def _check_cursor(self, request: Append, log: _Log, last: Cursor) -> None:
+        cursor, base = request.cursor, self._base(request.log, log)
+        if cursor.version == 0 or cursor in (last, base):
+            return
+        if cursor.version <= base.version:
+            raise refusals.truncated(request, base)
+        found = self._slice(request.log, log, cursor.version, 1)
+        if not found or found[0].stamp != cursor.stamp:
+            raise refusals.lost(request, last)
+
+    def _check_runs(self, request: Append, log: _Log) -> None:
+        claim, now = request.claim, self._clock()
+        if claim is not None:
+            run = log.runs.get(claim.run)
+            if claim.step is Step.START:
+                for other in log.runs.values():
+                    if (claim.exclusive or other.open.exclusive) and other.open.run not in request.supersedes:
+                        raise self._busy(request, other, now)
+            elif run is None:
+                raise refusals.closed(request, claim.run)
+            elif claim.step is Step.GO_ON and run.fence != claim.fence:
+                raise refusals.fenced(request, claim.run, run.open.holder, run.open.since_ms)
+            elif claim.step is Step.RESUME and run.open.lease_ms > now:
+                raise self._busy(request, run, now)
+            for call in claim.answers:
+                if run is not None and call in run.answers:
+                    raise refusals.answered(request, claim.run, call, run.answers[call])
+        if request.alone:
+            for other in log.runs.values():
+                if other.open.run not in request.supersedes:
+                    raise self._busy(request, other, now)
+
+    @staticmethod
+    def _busy(request: Append, run: _Run, now: int) -> Exception:
+        return refusals.busy(request, run.open.run, run.open.holder, run.open.since_ms, run.open.lease_ms, now)
+
+    def _write(self, request: Append, log: _Log, last: Cursor) -> Appended:
+        stamp, now = new_stamp(), self._clock()
+        first = last.version + 1
+        path = request.log.path
+        partition = partition_of(path, self.partitions)
+        self._logs[path] = log
+        self._conversations[partition].setdefault(path)
+        for index, document in enumerate(request.encoded.documents):
+            log.entries.append(Entry(first + index, stamp, document))
+        log.updated_ms = now
+        for superseded in request.supersedes:
+            log.runs.pop(superseded, None)
+        if request.claim is not None:
+            self._move_run(request.claim, log, first, now)
+        outcome = Appended(
+            request.log.cursor(first + len(request.encoded.documents) - 1, stamp), first, request.operation_id, False
+        )
+        slot = first % OPERATION_WINDOW
+        log.operations.pop(log.slots.pop(slot, ""), None)
+        log.slots[slot] = request.operation_id
+        log.operations[request.operation_id] = (outcome, request.encoded.digest)
+        self.feeds[partition].append((path, first, outcome.count, request.encoded.kinds, stamp))
+        return outcome
+
+    @staticmethod
+    def _move_run(claim: RunClaim, log: _Log, first: int, now: int) -> None:
+        if claim.step is Step.START:
+            opened = OpenRun(
+                claim.run, claim.mode, claim.exclusive, first, claim.last_call, now, now + claim.lease_ms, claim.holder
+            )
+            log.runs[claim.run] = _Run(opened, claim.fence)
+        run = log.runs[claim.run]
+        if claim.step in (Step.RESUME, Step.FORCE):
+            run.fence = claim.fence
+            run.open = replace(run.open, holder=claim.holder, since_ms=now)
+        run.open = replace(
+            run.open, lease_ms=now + claim.lease_ms, last_call=max(run.open.last_call, claim.last_call)
+        )
+        for call in claim.answers:
+            run.answers[call] = first
+        if claim.closes:
+            del log.runs[claim.run]

@@ -1,0 +1,198 @@
+"""The port that every store of logs fills, and the values that cross it. Pure.
+
+A store checks an append in this order, and writes only when all checks have passed:
+
+1. the operation's record: a retry is recognised before anything can refuse it. Else, for the
+   expectations *none* and *exact*, the operation id of the event that follows; else a run already
+   open under this operation's id
+2. a deleted conversation
+3. the caller's cursor: its event is the last, or the last trimmed, or is there
+4. the runs: fence, closed, busy, answered
+5. the expected version
+6. the limits
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple, Protocol
+
+from eventlog.codec import Encoded
+from eventlog.identity import Cursor, LogId
+
+LAYOUT = 1
+"""The version of the stored layout. A namespace laid out otherwise is refused at connect."""
+
+OPERATION_WINDOW = 1024
+"""A retry is recognised for certain while fewer events than this followed its first try."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one operation may carry. Larger ones are refused, never cut."""
+
+    events: int = 1_000
+    event_bytes: int = 8 * 1024 * 1024
+    operation_bytes: int = 16 * 1024 * 1024
+
+    def exceeded_by(self, documents: tuple[bytes, ...]) -> str | None:
+        """What is too large, for a person to read, or None."""
+        if len(documents) > self.events:
+            return f"{len(documents):,} events in one operation; at most {self.events:,}: split it"
+        total = 0
+        for index, document in enumerate(documents):
+            if len(document) > self.event_bytes:
+                return (
+                    f"events[{index}] has {len(document):,} bytes; at most {self.event_bytes:,}: "
+                    "store the body elsewhere and send its uri"
+                )
+            total += len(document)
+        if total > self.operation_bytes:
+            return f"{total:,} bytes in one operation; at most {self.operation_bytes:,}: split it"
+        return None
+
+
+class Expectation(StrEnum):
+    """What the caller expects of the log, besides the exact cursor of its last event."""
+
+    ANY = "any"
+    NONE = "none"
+    """Nothing was ever appended."""
+    EXISTS = "exists"
+
+
+ANY, NONE, EXISTS = Expectation.ANY, Expectation.NONE, Expectation.EXISTS
+Expected = Expectation | Cursor
+
+
+class Step(StrEnum):
+    """What an append does with its run."""
+
+    START = "start"
+    GO_ON = "go-on"
+    RESUME = "resume"
+    """Take an expired run over, under a new fence."""
+    FORCE = "force"
+    """Take a run over that has not expired."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunClaim:
+    """The run that an append is part of, and what it does with it."""
+
+    run: str
+    step: Step
+    fence: str
+    lease_ms: int
+    """How long the run is held from this append on, by the server's clock."""
+    mode: str = ""
+    exclusive: bool = True
+    holder: str = ""
+    last_call: int = 0
+    """The number of the newest service call that this append starts, or 0."""
+    closes: bool = False
+    answers: tuple[int, ...] = ()
+    """The versions of the function calls that the appended results answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """One append as a store receives it."""
+
+    log: LogId
+    operation_id: str
+    encoded: Encoded
+    cursor: Cursor
+    """The last one the caller was given."""
+    expected: Expected = ANY
+    claim: RunClaim | None = None
+    alone: bool = False
+    """Refuse while a run is open that ``supersedes`` does not name."""
+    supersedes: tuple[str, ...] = ()
+    """Open runs that this append closes, whoever holds them."""
+
+
+class Appended(NamedTuple):
+    """What an append did. ``cursor`` is that of its last event, ``first`` the version of its first."""
+
+    cursor: Cursor
+    first: int
+    operation_id: str
+    duplicate: bool
+    """The operation had been appended before; this is its first outcome."""
+
+    @property
+    def count(self) -> int:
+        """How many events the operation holds."""
+        return self.cursor.version - self.first + 1
+
+    @property
+    def versions(self) -> range:
+        """The versions of its events."""
+        return range(self.first, self.cursor.version + 1)
+
+
+class Entry(NamedTuple):
+    """One stored event: its version, its stamp and its document."""
+
+    version: int
+    stamp: int
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    """An open run as the head knows it. Times are milliseconds of the server's clock since 1970."""
+
+    run: str
+    mode: str
+    exclusive: bool
+    first: int
+    """The version of its run-started."""
+    last_call: int
+    since_ms: int
+    lease_ms: int
+    """Until when it is held."""
+    holder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """What is known of a log without reading it."""
+
+    last: Cursor
+    base: Cursor
+    """The last trimmed event; version 0 when nothing was trimmed."""
+    updated_ms: int = 0
+    deleted: bool = False
+    runs: tuple[OpenRun, ...] = field(default=())
+
+
+class LogStore(Protocol):
+    """A store of logs. Every method raises ``ServerUnavailable`` when the server cannot be reached."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the namespace has; fixed when it was laid out."""
+        ...
+
+    async def append(self, request: Append) -> Appended:
+        """Append all events of the request, or none. See ``eventlog.errors`` for what it raises."""
+        ...
+
+    async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
+        """At most ``count`` events with versions ``first`` to ``last``, both included; the end when None."""
+        ...
+
+    async def head(self, log: LogId) -> Head:
+        """The head; of a log that was never written, version 0."""
+        ...
+
+    async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
+        """A page of the partition's conversations in the order of their first append."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what the store holds open."""
+        ...

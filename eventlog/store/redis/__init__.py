@@ -1,0 +1,1 @@
+"""Logs on a Redis-compatible server."""

@@ -1,0 +1,51 @@
+"""The keys of a namespace. Pure.
+
+    {<ns>:<p>}:log:<tenant>/<conversation>    stream; entry id <version>-<stamp>; one field, e: the event's document
+    {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, open, and for each open run
+                                              run:<run> and answer:<call version>:<run>
+    {<ns>:<p>}:ops:<tenant>/<conversation>    hash: o<operation id> -> first:count:stamp:digest; #<slot> -> operation id
+    {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first version, n count, k kinds, s stamp
+    {<ns>:<p>}:conversations                  sorted set: path by the time of its first append (ms)
+    <ns>:meta                                 hash: layout, partitions
+
+All keys of a partition share a hash tag, so that one script may touch them together on a cluster.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from eventlog.identity import LogId, check_namespace, partition_of
+
+
+class LogKeys(NamedTuple):
+    """The keys that an append touches, in the order the script takes them."""
+
+    log: str
+    head: str
+    ops: str
+    feed: str
+    conversations: str
+
+
+class Keys:
+    """The keys of one namespace with a fixed number of partitions."""
+
+    def __init__(self, namespace: str, partitions: int) -> None:
+        self.namespace = check_namespace(namespace)
+        self.partitions = partitions
+        self.meta = f"{namespace}:meta"
+
+    def of_log(self, log: LogId) -> LogKeys:
+        path = log.path
+        partition = partition_of(path, self.partitions)
+        base = f"{{{self.namespace}:{partition}}}:"
+        return LogKeys(
+            f"{base}log:{path}", f"{base}head:{path}", f"{base}ops:{path}", f"{base}feed", f"{base}conversations"
+        )
+
+    def feed(self, partition: int) -> str:
+        return f"{{{self.namespace}:{partition}}}:feed"
+
+    def conversations(self, partition: int) -> str:
+        return f"{{{self.namespace}:{partition}}}:conversations"

@@ -1,0 +1,319 @@
+"""Logs on a Redis-compatible server, 7.0 or newer."""
+
+from __future__ import annotations
+
+import asyncio
+from hashlib import sha1
+from importlib.resources import files
+from typing import Any
+
+from eventlog.codec import id_prefix
+from eventlog.errors import (
+    EventLogError,
+    LayoutMismatch,
+    OutcomeUnknown,
+    ServerError,
+    ServerUnavailable,
+    ServerUnfit,
+    Unreadable,
+)
+from eventlog.identity import Cursor, LogId, new_stamp
+from eventlog.store import refusals
+from eventlog.store.port import (
+    LAYOUT,
+    OPERATION_WINDOW,
+    Append,
+    Appended,
+    Entry,
+    Head,
+    Limits,
+    OpenRun,
+)
+from eventlog.store.redis.keys import Keys
+from eventlog.store.redis.wire import ConnectionLost, Packed, ReplyError, Wire, pack
+
+_SCRIPT = files(__package__).joinpath("append.lua").read_text()
+_SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+_PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
+
+
+class RedisStore:
+    """A ``LogStore`` on a server. Make one with ``connect``; it holds two connections, whatever the load."""
+
+    def __init__(self, url: str, keys: Keys, limits: Limits, deadline: float) -> None:
+        self._keys = keys
+        self._limits = limits
+        self._deadline = deadline
+        self._appends = Wire(url)
+        self._reads = Wire(url)
+
+    @classmethod
+    async def connect(
+        cls,
+        url: str,
+        *,
+        namespace: str = "eventlog",
+        partitions: int | None = None,
+        limits: Limits | None = None,
+        deadline: float = 30.0,
+    ) -> RedisStore:
+        """Connect, and lay the namespace out or check that it is laid out as asked.
+
+        ``partitions`` is fixed by whoever lays the namespace out (16 unless chosen); None takes
+        what is there. ``deadline`` in seconds bounds each operation, retries included. Raises
+        ``LayoutMismatch``, ``ServerUnavailable`` or ``ServerUnfit``.
+        """
+        if partitions is not None and not 1 <= partitions <= 16_384:
+            raise LayoutMismatch(f"{partitions} partitions: choose 1 to 16,384")
+        store = cls(url, Keys(namespace, partitions or 16), limits or Limits(), deadline)
+        try:
+            await store._lay_out(partitions)
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    @property
+    def partitions(self) -> int:
+        return self._keys.partitions
+
+    async def append(self, request: Append) -> Appended:
+        over = self._limits.exceeded_by(request.encoded.documents)
+        stop = asyncio.get_running_loop().time() + self._deadline
+        pause, sent, reason = _FIRST_PAUSE, False, ""
+        while True:
+            # A fresh stamp for every transmission: the same bytes sent twice could not be told apart.
+            stamp = new_stamp()
+            try:
+                reply = await self._run_script(request, stamp, over, retry=sent)
+            except ConnectionLost as error:
+                sent, reason = sent or error.sent, str(error)
+            except ServerUnavailable as error:
+                reason = str(error)
+            else:
+                if not isinstance(reply, ReplyError):
+                    return self._outcome(request, stamp, reply, over)
+                reason = str(reply)
+                if not reason.startswith(_PASSING):
+                    raise _server_error(reason)
+            if asyncio.get_running_loop().time() + pause > stop:
+                break
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+        if sent:
+            raise OutcomeUnknown(
+                f"operation {request.operation_id!r} was sent and no reply came within {self._deadline:g} s ({reason}): "
+                "append it again with the same operation id to learn its outcome",
+                request.operation_id,
+            )
+        raise ServerUnavailable(f"nothing was appended within {self._deadline:g} s: {reason}")
+
+    async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
+        start, end = str(first), "+" if last is None else str(last)
+        key = self._keys.of_log(log).log
+        if reverse:
+            reply = await self._read(pack("XREVRANGE", key, end, start, "COUNT", count))
+        else:
+            reply = await self._read(pack("XRANGE", key, start, end, "COUNT", count))
+        return [_entry(item) for item in reply]
+
+    async def head(self, log: LogId) -> Head:
+        reply = await self._read(pack("HGETALL", self._keys.of_log(log).head))
+        fields = dict(zip(reply[::2], reply[1::2], strict=True))
+        base = _cursor(log, fields.get(b"base", b"0-0"))
+        try:
+            return Head(
+                _cursor(log, fields[b"last"]) if b"last" in fields else base,
+                base,
+                int(fields.get(b"updated", 0)),
+                fields.get(b"state") == b"deleted",
+                tuple(
+                    sorted(
+                        (_open_run(name, value) for name, value in fields.items() if name.startswith(b"run:")),
+                        key=lambda run: run.first,
+                    )
+                ),
+            )
+        except ValueError as error:
+            raise Unreadable(f"the head of {log} does not hold what it should: {error}") from error
+
+    async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
+        key = self._keys.conversations(partition)
+        reply = await self._read(pack("ZRANGE", key, offset, offset + count - 1))
+        return [LogId.of_path(path.decode()) for path in reply]
+
+    async def close(self) -> None:
+        await self._appends.close()
+        await self._reads.close()
+
+    async def _lay_out(self, partitions: int | None) -> None:
+        meta = self._keys.meta
+        await self._write(pack("HSETNX", meta, "partitions", self._keys.partitions))
+        await self._write(pack("HSETNX", meta, "layout", LAYOUT))
+        layout, there = await self._read(pack("HMGET", meta, "layout", "partitions"))
+        if layout != str(LAYOUT).encode():
+            raise LayoutMismatch(
+                f"namespace {self._keys.namespace!r} has layout {layout!r}, this version reads {LAYOUT}: "
+                "use the version that wrote it, or another namespace"
+            )
+        if partitions is not None and int(there) != partitions:
+            raise LayoutMismatch(
+                f"namespace {self._keys.namespace!r} has {int(there)} partitions, not {partitions}: "
+                "leave partitions out, or use another namespace"
+            )
+        self._keys = Keys(self._keys.namespace, int(there))
+
+    async def _run_script(self, request: Append, stamp: int, over: str | None, *, retry: bool) -> Any:
+        arguments = _arguments(self._keys, request, stamp, over, retry=retry)
+        reply = await self._appends.execute(pack("EVALSHA", _SHA, *arguments))
+        if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):
+            reply = await self._appends.execute(pack("EVAL", _SCRIPT, *arguments))
+        return reply
+
+    def _outcome(self, request: Append, stamp: int, reply: Any, over: str | None) -> Appended:
+        if isinstance(reply, int):
+            last = reply + len(request.encoded.documents) - 1
+            return Appended(request.log.cursor(last, stamp), reply, request.operation_id, False)
+        code, *details = reply
+        if code == b"DUPLICATE":
+            first, count, first_stamp = (int(detail) for detail in details)
+            cursor = request.log.cursor(first + count - 1, first_stamp)
+            return Appended(cursor, first, request.operation_id, True)
+        if code == b"FOUND":
+            return refusals.retried(request, [_entry(item) for item in details[0]])
+        raise _refusal(request, code, details, over)
+
+    async def _read(self, packed: Packed) -> Any:
+        return await self._ask(self._reads, packed)
+
+    async def _write(self, packed: Packed) -> Any:
+        return await self._ask(self._appends, packed)
+
+    async def _ask(self, wire: Wire, packed: Packed) -> Any:
+        """Send a command that may be sent twice without harm, until the deadline."""
+        stop = asyncio.get_running_loop().time() + self._deadline
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                reply = await wire.execute(packed)
+            except (ConnectionLost, ServerUnavailable) as error:
+                reason = str(error)
+            else:
+                if not isinstance(reply, ReplyError):
+                    return reply
+                reason = str(reply)
+                if not reason.startswith(_PASSING):
+                    raise _server_error(reason)
+            if asyncio.get_running_loop().time() + pause > stop:
+                raise ServerUnavailable(f"no answer within {self._deadline:g} s: {reason}")
+            await asyncio.sleep(pause)
+            pause = min(pause * 2, _LONGEST_PAUSE)
+
+
+def _arguments(
+    keys: Keys, request: Append, stamp: int, over: str | None, *, retry: bool
+) -> tuple[str | bytes | int, ...]:
+    """The keys and arguments of append.lua, in its order."""
+    claim, encoded, expected = request.claim, request.encoded, request.expected
+    return (
+        5,
+        *keys.of_log(request.log),
+        request.operation_id,
+        encoded.digest,
+        stamp,
+        "1" if retry else "",
+        request.cursor.entry_id,
+        expected.entry_id if isinstance(expected, Cursor) else expected.value,
+        OPERATION_WINDOW,
+        len(encoded.documents),
+        id_prefix(request.operation_id),
+        request.log.path,
+        encoded.kinds,
+        "1" if over else "",
+        *(
+            ("", "", "", "", "", "", "", "0", "", "")
+            if claim is None
+            else (
+                claim.step.value,
+                claim.run,
+                claim.fence,
+                claim.lease_ms,
+                claim.mode,
+                "1" if claim.exclusive else "0",
+                claim.holder,
+                claim.last_call,
+                "1" if claim.closes else "",
+                ",".join(map(str, claim.answers)),
+            )
+        ),
+        "1" if request.alone else "",
+        len(request.supersedes),
+        *request.supersedes,
+        *(() if over else encoded.documents),
+    )
+
+
+def _refusal(request: Append, code: bytes, details: list[bytes], over: str | None) -> EventLogError:
+    """The error for what append.lua refused."""
+    claim_run = request.claim.run if request.claim else ""
+    match code, details:
+        case b"DELETED", _:
+            return refusals.deleted(request)
+        case b"TRUNCATED", [base]:
+            return refusals.truncated(request, _cursor(request.log, base))
+        case b"LOST", [last]:
+            return refusals.lost(request, _cursor(request.log, last))
+        case b"UNKNOWN", _:
+            return refusals.unknown(request)
+        case b"CLOSED", _:
+            return refusals.closed(request, claim_run)
+        case b"FENCED", [holder, since]:
+            return refusals.fenced(request, claim_run, holder.decode(), int(since))
+        case b"BUSY", [run, holder, since, lease, now]:
+            return refusals.busy(request, run.decode(), holder.decode(), int(since), int(lease), int(now))
+        case b"ANSWERED", [call, result]:
+            return refusals.answered(request, claim_run, int(call), int(result))
+        case b"CONFLICT", [last]:
+            return refusals.conflict(request, _cursor(request.log, last))
+        case b"LIMIT", _:
+            return refusals.limit(request, over or "too large")
+    return Unreadable(f"the append script replied {code!r}")
+
+
+def _server_error(reason: str) -> ServerError:
+    if reason.startswith("OOM"):
+        return ServerUnfit(f"the server is out of memory and wrote nothing: {reason}; raise maxmemory or trim")
+    if reason.startswith("READONLY"):
+        return ServerUnfit(f"the server is a replica and wrote nothing: {reason}; connect to its primary")
+    if reason.startswith("NOPERM"):
+        return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
+    return ServerError(f"the server refused: {reason}")
+
+
+def _entry(item: Any) -> Entry:
+    try:
+        identity, fields = item
+        version, _, stamp = identity.partition(b"-")
+        return Entry(int(version), int(stamp), fields[1])
+    except (TypeError, ValueError, IndexError) as error:
+        raise Unreadable(f"a stream entry does not hold an event: {item!r:.80}") from error
+
+
+def _cursor(log: LogId, entry_id: bytes) -> Cursor:
+    version, _, stamp = entry_id.partition(b"-")
+    return log.cursor(int(version), int(stamp))
+
+
+def _open_run(name: bytes, packed: bytes) -> OpenRun:
+    mode, exclusive, first, call, since, lease, _fence, holder = packed.split(b"|", 7)
+    return OpenRun(
+        name[4:].decode(),
+        mode.decode(),
+        exclusive == b"1",
+        int(first),
+        int(call),
+        int(since),
+        int(lease),
+        holder.decode(),
+    )

@@ -1,0 +1,190 @@
+"""One connection that every caller of a process shares: what is waiting goes out in one write.
+
+redis-py makes the connection (addresses, TLS, authentication); from then on the bytes pass
+straight between its transport and hiredis. A caller waits on a future of its own: when it is
+cancelled nothing on the wire is touched, and replies stay matched to requests by their order.
+A connection that breaks, or that makes no progress for ``timeout`` seconds, fails everything that
+waits on it with ``ConnectionLost``; the next request makes a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, cast
+
+import hiredis
+import redis.asyncio
+from redis import exceptions as redis_errors
+
+from eventlog.errors import ServerUnavailable, ServerUnfit
+
+Packed = bytes
+ReplyError = hiredis.ReplyError
+
+
+class ConnectionLost(Exception):
+    """The connection broke while a reply was awaited. ``sent`` is false when the request never left."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+def pack(*arguments: str | bytes | int) -> Packed:
+    """A command in the wire's form."""
+    return cast(bytes, hiredis.pack_command(arguments))
+
+
+class _Line(asyncio.Protocol):
+    """One live connection: writes batches, matches replies to futures in order."""
+
+    def __init__(self, writer: asyncio.StreamWriter, timeout: float) -> None:
+        self._writer = writer  # kept alive: it closes its transport when it is collected
+        self._transport = cast(asyncio.Transport, writer.transport)
+        self._timeout = timeout
+        self._loop = asyncio.get_running_loop()
+        self._reader = hiredis.Reader(notEnoughData=self)
+        self._unsent: list[tuple[Packed, asyncio.Future[Any]]] = []
+        self._waiting: deque[asyncio.Future[Any]] = deque()
+        self._flushing = False
+        self._paused = False
+        self._progress = self._loop.time()
+        self._watchdog: asyncio.TimerHandle | None = None
+        self.lost: str | None = None
+        self._transport.set_protocol(self)
+
+    def send(self, packed: Packed) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if self.lost is not None:
+            future.set_exception(ConnectionLost(self.lost, sent=False))
+            return future
+        self._unsent.append((packed, future))
+        if not self._flushing and not self._paused:
+            self._flushing = True
+            self._loop.call_soon(self._flush)
+        return future
+
+    def close(self, reason: str) -> None:
+        self._fail(reason)
+        self._transport.abort()
+
+    def _flush(self) -> None:
+        self._flushing = False
+        if self.lost is not None or self._paused:
+            return
+        batch = [(packed, future) for packed, future in self._unsent if not future.done()]
+        self._unsent.clear()
+        if not batch:
+            return
+        if not self._waiting:
+            self._progress = self._loop.time()
+        if self._watchdog is None:
+            self._watchdog = self._loop.call_later(self._timeout, self._watch)
+        self._waiting.extend(future for _, future in batch)
+        self._transport.write(batch[0][0] if len(batch) == 1 else b"".join(packed for packed, _ in batch))
+
+    def _watch(self) -> None:
+        self._watchdog = None
+        if not self._waiting:
+            return
+        quiet = self._loop.time() - self._progress
+        if quiet >= self._timeout:
+            self.close(f"no reply for {self._timeout:g} s")
+        else:
+            self._watchdog = self._loop.call_later(self._timeout - quiet, self._watch)
+
+    def data_received(self, data: bytes) -> None:
+        self._progress = self._loop.time()
+        try:
+            self._reader.feed(data)
+            while (reply := self._reader.gets()) is not self:
+                future = self._waiting.popleft()
+                if not future.done():
+                    future.set_result(reply)
+        except (hiredis.ProtocolError, IndexError) as error:
+            self.close(f"the server does not speak the Redis protocol: {error}")
+
+    def pause_writing(self) -> None:
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        self._paused = False
+        self._flush()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._fail(str(exc) if exc else "the server closed the connection")
+
+    def _fail(self, reason: str) -> None:
+        if self.lost is not None:
+            return
+        self.lost = reason
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+        for future in self._waiting:
+            if not future.done():
+                future.set_exception(ConnectionLost(reason, sent=True))
+        for _, future in self._unsent:
+            if not future.done():
+                future.set_exception(ConnectionLost(reason, sent=False))
+        self._waiting.clear()
+        self._unsent.clear()
+
+
+class Wire:
+    """A shared connection to one server, made anew when it broke.
+
+    ``timeout`` in seconds bounds connecting and the wait for a server that says nothing.
+    """
+
+    def __init__(self, url: str, *, timeout: float = 5.0) -> None:
+        self._pool = redis.asyncio.ConnectionPool.from_url(url, protocol=2, socket_connect_timeout=timeout)
+        self._timeout = timeout
+        self._line: _Line | None = None
+        self._connecting: asyncio.Task[_Line] | None = None
+
+    async def execute(self, packed: Packed) -> Any:
+        """Send a command and return its reply, which may be a ``ReplyError``.
+
+        Raises ``ConnectionLost`` when the reply was lost, ``ServerUnavailable`` or ``ServerUnfit``
+        when no connection can be made.
+        """
+        line = self._line
+        if line is None or line.lost is not None:
+            line = await self._connected()
+        return await line.send(packed)
+
+    async def close(self) -> None:
+        """Close the connection; whoever still waits on it gets ``ConnectionLost``."""
+        if self._connecting is not None:
+            self._connecting.cancel()
+            await asyncio.wait([self._connecting])
+        if self._line is not None:
+            self._line.close("the log was closed")
+
+    async def _connected(self) -> _Line:
+        if self._connecting is None:
+            # A task of its own: a caller that is cancelled must not take the others' connection away.
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(self._settle)
+        return await asyncio.shield(self._connecting)
+
+    def _settle(self, task: asyncio.Task[_Line]) -> None:
+        self._connecting = None
+        if not task.cancelled() and task.exception() is None:
+            self._line = task.result()
+
+    async def _connect(self) -> _Line:
+        connection = self._pool.make_connection()
+        try:
+            await connection.connect()
+        except redis_errors.AuthenticationError as error:
+            raise ServerUnfit(
+                f"{connection!r} refuses the user or password: {error}; write them as redis://USER:PASSWORD@HOST"
+            ) from error
+        except (redis_errors.RedisError, OSError) as error:
+            raise ServerUnavailable(f"cannot connect to {connection!r}: {error}; start it or correct the URL") from error
+        # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
+        writer = cast(asyncio.StreamWriter, connection._writer)
+        connection._writer = connection._reader = None
+        return _Line(writer, self._timeout)

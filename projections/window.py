@@ -1,0 +1,59 @@
+"""The newest messages of a view, without cutting what belongs together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from eventlog.messages import Message
+from projections.view import Window
+
+
+def newest(
+    messages: Sequence[Message], n: int, outputs_of: Sequence[int | None], pairs: Mapping[int, int]
+) -> tuple[int, Window]:
+    """Where the newest ``n`` messages begin, moved to the nearest place that cuts nothing.
+
+    Not cut are one unit's outputs (``outputs_of`` tells of which unit a message is an output) and
+    a call from its result (``pairs``: result -> call, by version). The window grows to at most
+    2n, else shrinks, but never to nothing.
+    """
+    total = len(messages)
+    if n >= total:
+        return 0, Window(n, total, "whole")
+    allowed = _allowed(messages, outputs_of, pairs)
+    wanted = total - n
+    if allowed[wanted]:
+        return wanted, Window(n, n, "exact")
+    for start in range(wanted - 1, max(total - 2 * n, 0) - 1, -1):
+        if allowed[start]:
+            return start, Window(n, total - start, "grown")
+    for start in range(wanted + 1, total):
+        if allowed[start]:
+            return start, Window(n, total - start, "shrunk")
+    start = next(start for start in range(max(total - 2 * n, 0), -1, -1) if allowed[start])
+    return start, Window(n, total - start, "grown")
+
+
+def _allowed(
+    messages: Sequence[Message], outputs_of: Sequence[int | None], pairs: Mapping[int, int]
+) -> list[bool]:
+    """For each index, whether the view may be cut before that message."""
+    position = {version: index for index, message in enumerate(messages) for version in message.versions}
+    spans = [
+        (min(position[call], position[result]), max(position[call], position[result]))
+        for result, call in pairs.items()
+        if call in position and result in position
+    ]
+    first: dict[int, int] = {}
+    for index, unit in enumerate(outputs_of):
+        if unit is not None:
+            spans.append((first.setdefault(unit, index), index))
+    change = [0] * (len(messages) + 1)
+    for start, end in spans:
+        change[start + 1] += 1
+        change[end + 1] -= 1
+    allowed, crossing = [], 0
+    for delta in change[:-1]:
+        crossing += delta
+        allowed.append(crossing == 0)
+    return allowed
