@@ -61,9 +61,7 @@ def encode(drafts: Sequence[Draft], operation_id: str, at: str) -> Encoded:
         content = _content(draft, index)
         digest.update(b"%d:" % len(content))
         digest.update(content)
-        documents.append(
-            b'{"id":%b.%d","type":"%b%b%b' % (escaped, index, draft.type.encode(), middle, content)
-        )
+        documents.append(b'{"id":%b.%d","type":"%b%b%b' % (escaped, index, draft.type.encode(), middle, content))
         kinds[draft.type] = None
         digest.update(draft.type.encode())
     return Encoded(tuple(documents), digest.hexdigest(), ",".join(kinds))
@@ -108,7 +106,8 @@ def decode(
 def content_of(document: bytes) -> bytes:
     """What the caller gave of a stored event, in one canonical form: no id, no clock, keys sorted."""
     fields = orjson.loads(document)
-    return orjson.dumps({name: value for name, value in fields.items() if name not in ("id", "at")}, option=orjson.OPT_SORT_KEYS)
+    given = {name: value for name, value in fields.items() if name not in ("id", "at")}
+    return orjson.dumps(given, option=orjson.OPT_SORT_KEYS)
 
 
 def _lift(event: Event, upcasters: Mapping[tuple[str, int], Upcaster]) -> Event:
@@ -204,7 +203,7 @@ def _sound(value: Any, depth: int) -> bool:
                 return False
         return True
     if kind is int:
-        return -(1 << 63) <= value < 1 << 64
+        return bool(-(1 << 63) <= value < 1 << 64)
     return kind is float and isfinite(value)
 
 

@@ -8,10 +8,10 @@ pass through. Events refer to others of their conversation by version.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, Field
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 from eventlog.messages import Json, Part
 

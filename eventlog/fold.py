@@ -67,11 +67,10 @@ class Rewind(NamedTuple):
 
 
 class Compact(NamedTuple):
-    """What entered up to ``through`` gives way to ``count`` messages."""
+    """What entered up to ``through`` gives way to the messages of the event at ``at``."""
 
     at: int
     through: int
-    count: int
 
 
 Change = Enter | Rewind | Compact
@@ -281,9 +280,9 @@ def _call_completed(state: State, event: Event) -> list[Change]:
 
 def _call_failed(state: State, event: Event) -> list[Change]:
     run = state.runs.get(event.run or "")
-    if run is not None and event.call is not None and run.calls.pop(event.call, None) is not None:
-        if event.data.get("outcome") != "refused":
-            state._fall_out()
+    call = run.calls.pop(event.call, None) if run and event.call else None
+    if call is not None and event.data.get("outcome") != "refused":
+        state._fall_out()
     return []
 
 
@@ -314,7 +313,7 @@ def _rewound(state: State, event: Event) -> list[Change]:
 
 def _compacted(state: State, event: Event) -> list[Change]:
     state._fall_out()
-    return [Compact(event.version, event.data.get("through", 0), len(event.data.get("messages", ())))]
+    return [Compact(event.version, event.data.get("through", 0))]
 
 
 def _approval_requested(state: State, event: Event) -> list[Change]:

@@ -30,7 +30,8 @@ def check_id(value: object, what: str) -> str:
         raise InvalidId(f"{what} {ascii(value)[:80]} has a lone surrogate: give well-formed text") from error
     if not 1 <= size <= MAX_ID_BYTES:
         raise InvalidId(
-            f"{what} {ascii(value)[:80]} has {size:,} bytes; 1 to {MAX_ID_BYTES:,} are allowed: give a shorter or a non-empty one"
+            f"{what} {ascii(value)[:80]} has {size:,} bytes; 1 to {MAX_ID_BYTES:,} are allowed: "
+            f"give a {'shorter' if size else 'non-empty'} one"
         )
     return value
 

@@ -33,8 +33,6 @@ class Row:
     unit: Unit | None = None
     summary: int = 0
     """The version of the history-compacted event whose messages these are, or 0."""
-    count: int = 0
-    """How many messages the compaction put in."""
     stints: list[Stint] = field(default_factory=list)
     pairs: list[tuple[int, int]] = field(default_factory=list)
     """What its entering closed: (version of the result, version of the call)."""
@@ -93,9 +91,7 @@ class Ledger:
 
     def unentered_results(self) -> list[Item]:
         """The results that are recorded and not in the view, in log order."""
-        return [
-            item for item in self._recorded.values() if item.kind == "result" and item.version not in self._current
-        ]
+        return [item for item in self._recorded.values() if item.kind == "result" and item.version not in self._current]
 
     def view_at(self, version: int) -> list[Row]:
         """The rows that were in the view after ``version``, in order."""
@@ -114,9 +110,7 @@ class Ledger:
         items = [recorded[version] for version in inputs if version in recorded]
         items += [item for item in change.outputs if item.kind != "message"]
         pairs = self.state.enter(change.unit, items)
-        row = Row(
-            change.entered, inputs, change.outputs, change.unit, stints=[Stint(self.state.version)], pairs=pairs
-        )
+        row = Row(change.entered, inputs, change.outputs, change.unit, stints=[Stint(self.state.version)], pairs=pairs)
         self.rows.append(row)
         self.view.append(row)
         self.pairs.update(pairs)
@@ -125,7 +119,7 @@ class Ledger:
         self._become(self.view_at(change.to), change.at, "rewound")
 
     def _compact(self, change: Compact) -> None:
-        summary = Row(change.through, summary=change.at, count=change.count)
+        summary = Row(change.through, summary=change.at)
         self.rows.append(summary)
         kept = [row for row in self.view if row.entered > change.through]
         self._become([summary, *kept], change.at, "compacted")

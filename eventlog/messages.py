@@ -10,10 +10,10 @@ plain parts of other types (``server_tool_call`` …) and never wait for an answ
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Discriminator, Tag
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import TypedDict
 
 _OPEN = ConfigDict(extra="allow", strict=True)
 

@@ -50,7 +50,8 @@ def _drafts(messages: Iterable[Message], operation_id: str, run: str | None, cal
     for message in messages:
         if not isinstance(message, Message):
             raise InvalidEvent(
-                f"events[{len(drafts)}]", f"a {type(message).__name__} is not a message: make one with user(…) or Message(…)"
+                f"events[{len(drafts)}]",
+                f"a {type(message).__name__} is not a message: make one with user(…) or Message(…)",
             )
         message_id = message.message_id or f"{operation_id}.{len(drafts)}"
         common: dict[str, Any] = {"message_id": message_id}

@@ -315,9 +315,7 @@ class ServiceCall:
         data: dict[str, Any] = {"error": error, "outcome": outcome}
         if partial:
             data["partial"] = [dict(part) for part in partial]
-        appended = await self.run._append(
-            [Draft("service-call-failed", data, run=self.run.id, call=self.number)]
-        )
+        appended = await self.run._append([Draft("service-call-failed", data, run=self.run.id, call=self.number)])
         self._ended = True
         return appended
 

@@ -64,6 +64,7 @@ def _role_and_parts(event: Event) -> tuple[str, list[dict[str, Json]]]:
     if event.type == "message-added":
         return data.get("role", ""), data.get("parts", [])
     part: dict[str, Json]
+    kept: tuple[str, ...]
     if event.type == "function-call":
         part = {"type": "tool_call", "id": data.get("call_id"), "name": data.get("name")}
         kept, role = ("arguments", "extra"), "assistant"

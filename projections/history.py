@@ -65,8 +65,7 @@ def build(
             messages += found
             first_output = row.outputs[0].version if row.outputs else None
             outputs_of += [
-                index if first_output is not None and message.versions[0] >= first_output else None
-                for message in found
+                index if first_output is not None and message.versions[0] >= first_output else None for message in found
             ]
     start, window = (0, None) if last is None else newest(messages, last, outputs_of, ledger.pairs)
     cursor = log.cursor(events[-1].version, events[-1].stamp) if events else log.cursor(0, 0)

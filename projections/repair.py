@@ -25,11 +25,10 @@ def repair(view: View) -> View:
     strays = set(view.stray_results)
     messages: list[Message] = []
     pending: list[dict[str, Json]] = []
-    for message in view.messages:
-        if message.role == "tool" and strays.intersection(message.versions):
-            message = _without(message, strays)
-            if not message.parts:
-                continue
+    for shown_message in view.messages:
+        message = _without(shown_message, strays) if strays.intersection(shown_message.versions) else shown_message
+        if shown_message.parts and not message.parts:
+            continue
         if message.role != "tool":
             _close(messages, pending)
             pending = [

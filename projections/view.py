@@ -41,6 +41,9 @@ class Continuation(NamedTuple):
     """The service holds what the view shows. When false, send the whole history and continue nothing."""
 
 
+IN_STEP = Continuation(None, (), True)
+
+
 class Window(NamedTuple):
     """What ``last=`` asked for and what it gave, in messages."""
 
@@ -64,7 +67,7 @@ class View:
     open_calls: tuple[OpenCall, ...] = ()
     stray_results: tuple[int, ...] = ()
     in_doubt: tuple[DoubtfulCall, ...] = ()
-    continuation: Continuation = Continuation(None, (), True)
+    continuation: Continuation = IN_STEP
     window: Window | None = None
     pairs: dict[int, int] = field(default_factory=dict)
     """Version of a result in the view -> version of the call it answers."""

@@ -34,9 +34,7 @@ def newest(
     return start, Window(n, total - start, "grown")
 
 
-def _allowed(
-    messages: Sequence[Message], outputs_of: Sequence[int | None], pairs: Mapping[int, int]
-) -> list[bool]:
+def _allowed(messages: Sequence[Message], outputs_of: Sequence[int | None], pairs: Mapping[int, int]) -> list[bool]:
     """For each index, whether the view may be cut before that message."""
     position = {version: index for index, message in enumerate(messages) for version in message.versions}
     spans = [

@@ -76,12 +76,10 @@ def _belongs(socket: Path, home: Path) -> bool:
 
 def _new_socket(home: Path) -> Path:
     tried = []
-    for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp")):
+    for parent in dict.fromkeys((tempfile.gettempdir(), "/tmp")):  # noqa: S108 - mkdtemp makes a private one
         length = len(os.fsencode(parent)) + len("/eventlog-12345678/") + len(_SOCKET)
         if length > LONGEST:
-            tried.append(
-                f"{parent}: a socket there has {length} bytes in its path, at most {LONGEST} are allowed"
-            )
+            tried.append(f"{parent}: a socket there has {length} bytes in its path, at most {LONGEST} are allowed")
             continue
         try:
             folder = Path(tempfile.mkdtemp(prefix="eventlog-", dir=parent))
@@ -91,6 +89,5 @@ def _new_socket(home: Path) -> Path:
             continue
         return folder / _SOCKET
     raise ServerUnavailable(
-        f"no directory for the server's socket ({'; '.join(tried)}): "
-        "set TMPDIR to a short one that can be written"
+        f"no directory for the server's socket ({'; '.join(tried)}): set TMPDIR to a short one that can be written"
     )

@@ -98,9 +98,7 @@ def check_tool(binary: Binary) -> CheckTool | None:
 def _named(named: str, by: str) -> Binary:
     path = shutil.which(os.path.expanduser(named))
     if path is None:
-        raise ServerNotFound(
-            f"{by}={named!r} is not an executable file: name a Valkey or Redis server, or {_WAY_OUT}"
-        )
+        raise ServerNotFound(f"{by}={named!r} is not an executable file: name a Valkey or Redis server, or {_WAY_OUT}")
     found = _ask(Path(path).absolute())
     if isinstance(found, str):
         raise ServerNotFound(f"{by}={named!r} {found}: name a Valkey or Redis server, or {_WAY_OUT}")

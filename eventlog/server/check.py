@@ -46,9 +46,7 @@ async def check(client: Redis) -> ServerReport:
             f"the server lets this user not see INFO ({error}): allow it (ACL SETUSER … +info)"
         ) from error
     except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError) as error:
-        raise ServerUnavailable(
-            f"the server does not answer: {error}. See whether it runs, and its URL"
-        ) from error
+        raise ServerUnavailable(f"the server does not answer: {error}. See whether it runs, and its URL") from error
     name = "valkey" if info.get("server_name") == "valkey" or "valkey_version" in info else "redis"
     version = str(info.get("valkey_version") or info.get("redis_version", ""))
     policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy")
@@ -66,32 +64,22 @@ async def check(client: Redis) -> ServerReport:
     if policy is None:
         warnings.append("the server does not tell its maxmemory-policy: make sure that it is noeviction")
     elif policy != "noeviction":
-        warnings.append(
-            f"maxmemory-policy is {policy}: set it to noeviction, before somebody sets a maxmemory"
-        )
+        warnings.append(f"maxmemory-policy is {policy}: set it to noeviction, before somebody sets a maxmemory")
     if appendonly is False:
         warnings.append("appendonly is no: a crash of the server loses events. Set it to yes")
     elif appendfsync == "no":
-        warnings.append(
-            "appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always"
-        )
+        warnings.append("appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always")
     return ServerReport(name, version, role, appendonly, appendfsync, policy, tuple(warnings))
 
 
-def _refuse_unfit(
-    name: str, version: str, role: str, policy: str | None, limit: int, *, clustered: bool
-) -> None:
+def _refuse_unfit(name: str, version: str, role: str, policy: str | None, limit: int, *, clustered: bool) -> None:
     if _numbers(version) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         raise ServerUnfit(f"the server is {name} {version or '(no version)'}: {wanted} or newer is needed")
     if role in ("slave", "replica"):
-        raise ServerUnfit(
-            f"the server is a replica (role:{role}), and takes no writes: give the URL of its primary"
-        )
+        raise ServerUnfit(f"the server is a replica (role:{role}), and takes no writes: give the URL of its primary")
     if clustered:
-        raise ServerUnfit(
-            "the server is a node of a cluster (cluster_enabled:1): give the URL of a single server"
-        )
+        raise ServerUnfit("the server is a node of a cluster (cluster_enabled:1): give the URL of a single server")
     if limit > 0 and policy is not None and policy != "noeviction":
         raise ServerUnfit(
             f"the server may evict keys (maxmemory {limit} bytes, maxmemory-policy {policy}), and events "

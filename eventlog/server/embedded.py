@@ -105,8 +105,7 @@ class EmbeddedServer:
         except TimeoutError:
             opening.users.close()
             raise ServerUnavailable(
-                f"{home}: {opening.waiting_for}, for {patience:g} s. See {home / LOG}, or give it more time: "
-                "patience="
+                f"{home}: {opening.waiting_for}, for {patience:g} s. See {home / LOG}, or give it more time: patience="
             ) from None
         except BaseException:
             opening.users.close()
@@ -114,7 +113,7 @@ class EmbeddedServer:
         return cls(home, where, pid, opening.users)
 
     async def close(self) -> None:
-        """Use it no more; may be called twice. The last user waits, at most 10 s, until the server has ended."""
+        """Use it no more; may be called twice. The last user waits, up to 10 s, for the server to end."""
         if self._users.fd < 0:
             return
         is_last = self._users.take()
@@ -192,7 +191,7 @@ class _Opening:
             await anyio.sleep(_AGAIN)
 
     async def _answer(self, where: Address) -> int | None:
-        """The process id of the server at this address, once it has read its data. None: not yet, or no more."""
+        """The process id of the server at this address. None: it does not answer yet, or is ending."""
         client = Redis(unix_socket_path=str(where.socket), socket_timeout=5.0, retry=Retry(NoBackoff(), 0))
         try:
             await client.ping()
@@ -235,9 +234,7 @@ def _home(data: str | Path | None) -> Path:
     try:
         return Path(data).expanduser().resolve()
     except (OSError, RuntimeError) as error:
-        raise ServerUnavailable(
-            f"data={str(data)!r}: {error}: name a directory that can be written"
-        ) from None
+        raise ServerUnavailable(f"data={str(data)!r}: {error}: name a directory that can be written") from None
 
 
 @contextmanager

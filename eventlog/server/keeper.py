@@ -73,7 +73,7 @@ def _start(order: Order) -> Process:
         stdin=subprocess.DEVNULL,
         pass_fds=(order["lock"],),
         env={**os.environ, "LC_ALL": "C"},  # it refuses to start under a locale the machine does not have
-        preexec_fn=_tie() if order["tied"] else None,
+        preexec_fn=_tie() if order["tied"] else None,  # noqa: PLW1509 - no thread runs yet
     )
     os.close(order["lock"])  # from here on the lock lives exactly as long as the server
     return server

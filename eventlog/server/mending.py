@@ -56,9 +56,7 @@ def mend(home: Path, binary: Binary) -> str | None:
             f"the append-only file {file} is torn at byte {up_to} of {size}, and {tool.called} --fix did not "
             f"cut it there. Cut it by hand: {cut}"
         )
-    return (
-        f"cut {size - up_to} bytes of an unfinished write off the end of {file}; a copy from before is {copy}"
-    )
+    return f"cut {size - up_to} bytes of an unfinished write off the end of {file}; a copy from before is {copy}"
 
 
 def _last_file(home: Path) -> Path | None:

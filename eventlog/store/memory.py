@@ -137,9 +137,7 @@ class MemoryStore:
             first = log.runs[request.operation_id].open.first
         if first is None:
             return None
-        return refusals.retried(
-            request, self._slice(request.log, log, first, len(request.encoded.documents) + 1)
-        )
+        return refusals.retried(request, self._slice(request.log, log, first, len(request.encoded.documents) + 1))
 
     def _slice(self, log: LogId, kept: _Log, first: int, count: int) -> list[Entry]:
         start = first - 1 - self._base(log, kept).version
@@ -202,7 +200,7 @@ class MemoryStore:
         log.operations.pop(log.slots.pop(slot, ""), None)
         log.slots[slot] = request.operation_id
         log.operations[request.operation_id] = (outcome, request.encoded.digest)
-        self.feeds[partition].append((path, first, outcome.count, request.encoded.kinds, stamp))
+        self.feeds[partition].append((path, first, len(outcome.versions), request.encoded.kinds, stamp))
         return outcome
 
     @staticmethod
@@ -216,9 +214,7 @@ class MemoryStore:
         if claim.step in (Step.RESUME, Step.FORCE):
             run.fence = claim.fence
             run.open = replace(run.open, holder=claim.holder, since_ms=now)
-        run.open = replace(
-            run.open, lease_ms=now + claim.lease_ms, last_call=max(run.open.last_call, claim.last_call)
-        )
+        run.open = replace(run.open, lease_ms=now + claim.lease_ms, last_call=max(run.open.last_call, claim.last_call))
         for call in claim.answers:
             run.answers[call] = first
         if claim.closes:

@@ -123,11 +123,6 @@ class Appended(NamedTuple):
     """The operation had been appended before; this is its first outcome."""
 
     @property
-    def count(self) -> int:
-        """How many events the operation holds."""
-        return self.cursor.version - self.first + 1
-
-    @property
     def versions(self) -> range:
         """The versions of its events."""
         return range(self.first, self.cursor.version + 1)

@@ -68,9 +68,7 @@ def closed(request: Append, run: str) -> errors.RunClosed:
     )
 
 
-def busy(
-    request: Append, run: str, holder: str, since_ms: int, lease_ms: int, now_ms: int
-) -> errors.ConversationBusy:
+def busy(request: Append, run: str, holder: str, since_ms: int, lease_ms: int, now_ms: int) -> errors.ConversationBusy:
     expired = lease_ms <= now_ms
     way_out = (
         f"its lease expired at {_time(lease_ms)}: abort it or take it over"

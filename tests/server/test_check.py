@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def server(data: Path, executable: str) -> AsyncIterator[EmbeddedServer]:
+async def embedded(data: Path, executable: str) -> AsyncIterator[EmbeddedServer]:
     async with await EmbeddedServer.open(data, executable=executable) as opened:
         yield opened
 
@@ -42,10 +42,8 @@ class Told:
 
 
 @pytest.mark.parametrize("decode", [False, True])
-async def test_the_report_says_what_the_server_is(
-    server: EmbeddedServer, binary: Binary, decode: bool
-) -> None:
-    client: Redis = from_url(server.url, decode_responses=decode)
+async def test_the_report_says_what_the_server_is(embedded: EmbeddedServer, binary: Binary, decode: bool) -> None:
+    client: Redis = from_url(embedded.url, decode_responses=decode)
     report = await check(client)
     await client.aclose()
     assert (report.name, report.version) == (binary.name, ".".join(map(str, binary.version)))
@@ -53,8 +51,8 @@ async def test_the_report_says_what_the_server_is(
     assert (report.maxmemory_policy, report.warnings) == ("noeviction", ())
 
 
-async def test_a_server_that_may_evict_is_refused(server: EmbeddedServer) -> None:
-    async with connected(server.url) as client:
+async def test_a_server_that_may_evict_is_refused(embedded: EmbeddedServer) -> None:
+    async with connected(embedded.url) as client:
         await client.config_set("maxmemory-policy", "allkeys-lru")
         assert "set it to noeviction" in (await check(client)).warnings[0]
         await client.config_set("maxmemory", "100mb")
@@ -65,24 +63,20 @@ async def test_a_server_that_may_evict_is_refused(server: EmbeddedServer) -> Non
 
 
 async def test_a_server_that_may_evict_is_refused_also_where_config_is_forbidden(
-    server: EmbeddedServer,
+    embedded: EmbeddedServer,
 ) -> None:
-    async with connected(server.url) as client:
+    async with connected(embedded.url) as client:
         await client.config_set("maxmemory-policy", "volatile-ttl", "maxmemory", "100mb")
-        await client.acl_setuser(
-            "guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-config"]
-        )
-        async with connected(f"{server.url}?username=guest&password=word") as guest:
+        await client.acl_setuser("guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-config"])
+        async with connected(f"{embedded.url}?username=guest&password=word") as guest:
             with pytest.raises(ServerUnfit, match="volatile-ttl"):
                 await check(guest)
 
 
-async def test_where_config_is_forbidden_it_is_a_warning(server: EmbeddedServer) -> None:
-    async with connected(server.url) as client:
-        await client.acl_setuser(
-            "guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-config"]
-        )
-    async with connected(f"{server.url}?username=guest&password=word") as guest:
+async def test_where_config_is_forbidden_it_is_a_warning(embedded: EmbeddedServer) -> None:
+    async with connected(embedded.url) as client:
+        await client.acl_setuser("guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-config"])
+    async with connected(f"{embedded.url}?username=guest&password=word") as guest:
         report = await check(guest)
     assert report.appendfsync is None
     assert report.appendonly is True
@@ -90,26 +84,24 @@ async def test_where_config_is_forbidden_it_is_a_warning(server: EmbeddedServer)
     assert "CONFIG is forbidden" in report.warnings[0]
 
 
-async def test_where_info_is_forbidden_it_is_refused(server: EmbeddedServer) -> None:
-    async with connected(server.url) as client:
-        await client.acl_setuser(
-            "guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-info"]
-        )
-    async with connected(f"{server.url}?username=guest&password=word") as guest:
+async def test_where_info_is_forbidden_it_is_refused(embedded: EmbeddedServer) -> None:
+    async with connected(embedded.url) as client:
+        await client.acl_setuser("guest", enabled=True, passwords="+word", keys="*", commands=["+@all", "-info"])
+    async with connected(f"{embedded.url}?username=guest&password=word") as guest:
         with pytest.raises(ServerUnfit, match=r"\+info"):
             await check(guest)
 
 
-async def test_a_replica_is_refused(server: EmbeddedServer) -> None:
-    async with connected(server.url) as client:
+async def test_a_replica_is_refused(embedded: EmbeddedServer) -> None:
+    async with connected(embedded.url) as client:
         await client.replicaof("127.0.0.1", "1")
         with pytest.raises(ServerUnfit, match="primary"):
             await check(client)
         await client.replicaof("NO", "ONE")
 
 
-async def test_a_server_that_keeps_nothing_on_disk_is_warned_of(server: EmbeddedServer) -> None:
-    async with connected(server.url) as client:
+async def test_a_server_that_keeps_nothing_on_disk_is_warned_of(embedded: EmbeddedServer) -> None:
+    async with connected(embedded.url) as client:
         await client.config_set("appendfsync", "no")
         assert "power cut" in (await check(client)).warnings[0]
         await client.config_set("appendonly", "no")

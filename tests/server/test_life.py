@@ -63,9 +63,7 @@ async def test_two_holds_in_one_process_end_one_by_one(data: Path, executable: s
     assert not alive(second.pid)
 
 
-async def test_killing_the_last_user_ends_the_server(
-    data: Path, executable: str, user: Callable[[], User]
-) -> None:
+async def test_killing_the_last_user_ends_the_server(data: Path, executable: str, user: Callable[[], User]) -> None:
     only = await user().ready()
     only.kill()
     await until(lambda: not alive(only.pid), "the server ends")
@@ -99,9 +97,7 @@ async def test_interrupting_the_starter_from_its_terminal_does_not_reach_the_ser
     await server.close()
 
 
-async def test_four_starters_at_once_make_one_server(
-    data: Path, executable: str, user: Callable[[], User]
-) -> None:
+async def test_four_starters_at_once_make_one_server(data: Path, executable: str, user: Callable[[], User]) -> None:
     starters = [user() for _ in range(4)]
     for each in starters:
         await each.ready()
@@ -112,9 +108,7 @@ async def test_four_starters_at_once_make_one_server(
     await until(lambda: not alive(starters[0].pid), "the server ends")
 
 
-async def test_users_who_come_while_the_server_leaves_get_a_server_that_stays(
-    data: Path, executable: str
-) -> None:
+async def test_users_who_come_while_the_server_leaves_get_a_server_that_stays(data: Path, executable: str) -> None:
     async def come_and_go(name: str) -> None:
         for turn in range(8):
             server = await EmbeddedServer.open(data, executable=executable)
@@ -159,9 +153,7 @@ async def test_a_server_whose_keeper_is_killed_ends_too_and_the_next_one_has_its
     await after.close()
 
 
-async def test_who_opens_just_after_the_keeper_was_killed_gets_a_server_that_stays(
-    data: Path, executable: str
-) -> None:
+async def test_who_opens_just_after_the_keeper_was_killed_gets_a_server_that_stays(data: Path, executable: str) -> None:
     before = await EmbeddedServer.open(data, executable=executable)
     os.kill(keeper_of(before.pid), signal.SIGKILL)
     after = await EmbeddedServer.open(data, executable=executable)

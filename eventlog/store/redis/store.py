@@ -103,8 +103,8 @@ class RedisStore:
             pause = min(pause * 2, _LONGEST_PAUSE)
         if sent:
             raise OutcomeUnknown(
-                f"operation {request.operation_id!r} was sent and no reply came within {self._deadline:g} s ({reason}): "
-                "append it again with the same operation id to learn its outcome",
+                f"operation {request.operation_id!r} was sent and no reply came within {self._deadline:g} s "
+                f"({reason}): append it again with the same operation id to learn its outcome",
                 request.operation_id,
             )
         raise ServerUnavailable(f"nothing was appended within {self._deadline:g} s: {reason}")

@@ -33,7 +33,7 @@ class ConnectionLost(Exception):
 
 def pack(*arguments: str | bytes | int) -> Packed:
     """A command in the wire's form."""
-    return cast(bytes, hiredis.pack_command(arguments))
+    return cast(bytes, hiredis.pack_command(arguments))  # type: ignore[arg-type]
 
 
 class _Line(asyncio.Protocol):
@@ -175,7 +175,7 @@ class Wire:
             self._line = task.result()
 
     async def _connect(self) -> _Line:
-        connection = self._pool.make_connection()
+        connection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         try:
             await connection.connect()
         except redis_errors.AuthenticationError as error:
@@ -183,7 +183,9 @@ class Wire:
                 f"{connection!r} refuses the user or password: {error}; write them as redis://USER:PASSWORD@HOST"
             ) from error
         except (redis_errors.RedisError, OSError) as error:
-            raise ServerUnavailable(f"cannot connect to {connection!r}: {error}; start it or correct the URL") from error
+            raise ServerUnavailable(
+                f"cannot connect to {connection!r}: {error}; start it or mend the URL"
+            ) from error
         # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
         writer = cast(asyncio.StreamWriter, connection._writer)
         connection._writer = connection._reader = None
