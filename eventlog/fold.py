@@ -18,7 +18,7 @@ The fold is total: an event it does not know, or that refers to what is not ther
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -74,11 +74,12 @@ class Compact(NamedTuple):
 
 
 Change = Enter | Rewind | Compact
+_NOTHING: tuple[Change, ...] = ()
 
 
 @dataclass(slots=True)
-class Doubt:
-    """A service call that was started; ``failed`` once it ended with an unknown outcome."""
+class StartedCall:
+    """A service call that was started and has not completed."""
 
     run: str
     call: int
@@ -94,7 +95,7 @@ class OpenRunState:
 
     mode: str
     first: int
-    calls: dict[int, Doubt] = field(default_factory=dict)
+    calls: dict[int, StartedCall] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
     """Per run only: the completed calls, waiting for the commit."""
     inputs: list[int] = field(default_factory=list)
@@ -147,10 +148,12 @@ class State:
     calls: Calls = field(default_factory=Calls)
     awaiting: dict[int, int] = field(default_factory=dict)
     """Version of an open function call -> version of the request for its approval."""
+    doubtful: list[StartedCall] = field(default_factory=list)
+    """Calls that ended without a known outcome, since a completed call last sent the whole history."""
     out_of_step: int = 0
     """Since which version the service's own memory is known to differ from the view; 0 when not."""
 
-    def apply(self, event: Event) -> list[Change]:
+    def apply(self, event: Event) -> Sequence[Change]:
         """Take the next event; return what changes in the view.
 
         The caller carries the changes out in order, and for each ``Enter`` calls ``enter``, for
@@ -160,16 +163,13 @@ class State:
         if self.calls.early or self.awaiting:
             self._forget()
         rule = _RULES.get(event.type)
-        return rule(self, event) if rule is not None else []
+        return rule(self, event) if rule is not None else _NOTHING
 
     def enter(self, unit: Unit | None, items: Iterable[Item]) -> list[tuple[int, int]]:
         """Let these calls and results enter, in order; return the pairs (result, call) that were closed."""
         if unit is not None and unit.continues is None and unit.started > self.out_of_step:
             self.out_of_step = 0
-        pairs = self.calls.enter(items)
-        for _, call in pairs:
-            self.awaiting.pop(call, None)
-        return pairs
+        return self.calls.enter(items)
 
     def restore(self, calls: Calls, approvals: dict[int, int]) -> None:
         """Know again what is open, after the view changed otherwise than by entering.
@@ -202,8 +202,10 @@ class State:
         live = pending | {call.version for call in self.calls.open}
         self.awaiting = {call: request for call, request in self.awaiting.items() if call in live}
 
-    def _fall_out(self) -> None:
+    def _fall_out(self, *calls: StartedCall) -> None:
+        """The service may hold what the view does not show, or the other way round."""
         self.out_of_step = self.version
+        self.doubtful += calls
 
 
 def item_of(event: Event) -> Item | None:
@@ -226,42 +228,41 @@ def item_of(event: Event) -> Item | None:
     return None
 
 
-def _recorded(state: State, event: Event) -> list[Change]:
-    item = item_of(event)
-    assert item is not None
-    if event.call is not None:
-        run = state.runs.get(event.run or "")
-        call = run.calls.get(event.call) if run else None
-        if call is not None:
-            call.outputs.append(item)
-        return []
+def _recorded(state: State, event: Event) -> Sequence[Change]:
     if event.run is None:
-        return [] if item.kind == "result" else [Enter(event.version, (item.version,))]
+        return _NOTHING if event.type == "function-result" else [Enter(event.version, (event.version,))]
     run = state.runs.get(event.run)
-    if run is not None and run.mode == Mode.PER_RUN and state.untrimmed:
-        run.inputs.append(item.version)
-    return []
+    if run is None:
+        return _NOTHING
+    if event.call is not None:
+        call = run.calls.get(event.call)
+        item = item_of(event)
+        if call is not None and item is not None:
+            call.outputs.append(item)
+    elif state.untrimmed and run.mode == Mode.PER_RUN:
+        run.inputs.append(event.version)
+    return _NOTHING
 
 
-def _run_started(state: State, event: Event) -> list[Change]:
+def _run_started(state: State, event: Event) -> Sequence[Change]:
     if event.run is not None:
         state.runs[event.run] = OpenRunState(event.data.get("mode", Mode.PER_SERVICE_CALL), event.version)
-    return []
+    return _NOTHING
 
 
-def _call_started(state: State, event: Event) -> list[Change]:
+def _call_started(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.get(event.run or "")
     if run is not None and event.run is not None and event.call is not None:
         sends = tuple(event.data.get("sends", ()))
-        run.calls[event.call] = Doubt(event.run, event.call, event.version, sends, event.data.get("continues"))
-    return []
+        run.calls[event.call] = StartedCall(event.run, event.call, event.version, sends, event.data.get("continues"))
+    return _NOTHING
 
 
-def _call_completed(state: State, event: Event) -> list[Change]:
+def _call_completed(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.get(event.run or "")
     call = run.calls.pop(event.call, None) if run and event.call else None
     if run is None or call is None:
-        return []
+        return _NOTHING
     unit = Unit(
         call.run,
         call.call,
@@ -272,26 +273,28 @@ def _call_completed(state: State, event: Event) -> list[Change]:
         call.continues,
         event.data.get("service"),
     )
+    if unit.continues is None and state.doubtful:
+        state.doubtful = [doubt for doubt in state.doubtful if doubt.started > unit.started]
     if run.mode == Mode.PER_RUN:
         run.units.append(unit)
-        return []
+        return _NOTHING
     return [Enter(event.version, unit.sends, unit.outputs, unit)]
 
 
-def _call_failed(state: State, event: Event) -> list[Change]:
+def _call_failed(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.get(event.run or "")
     call = run.calls.pop(event.call, None) if run and event.call else None
     if call is not None and event.data.get("outcome") != "refused":
-        state._fall_out()
-    return []
+        state._fall_out(call)
+    return _NOTHING
 
 
-def _run_committed(state: State, event: Event) -> list[Change]:
+def _run_committed(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.pop(event.run or "", None)
     if run is None:
-        return []
+        return _NOTHING
     if run.calls:
-        state._fall_out()
+        state._fall_out(*run.calls.values())
     units = sorted(run.units, key=lambda unit: unit.call)
     changes: list[Change] = [Enter(event.version, unit.sends, unit.outputs, unit) for unit in units]
     if run.inputs:
@@ -299,36 +302,36 @@ def _run_committed(state: State, event: Event) -> list[Change]:
     return changes
 
 
-def _run_aborted(state: State, event: Event) -> list[Change]:
+def _run_aborted(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.pop(event.run or "", None)
     if run is not None and (run.calls or run.units):
-        state._fall_out()
-    return []
+        state._fall_out(*run.calls.values())
+    return _NOTHING
 
 
-def _rewound(state: State, event: Event) -> list[Change]:
+def _rewound(state: State, event: Event) -> Sequence[Change]:
     state._fall_out()
     return [Rewind(event.version, event.data.get("to", 0))]
 
 
-def _compacted(state: State, event: Event) -> list[Change]:
+def _compacted(state: State, event: Event) -> Sequence[Change]:
     state._fall_out()
     return [Compact(event.version, event.data.get("through", 0))]
 
 
-def _approval_requested(state: State, event: Event) -> list[Change]:
+def _approval_requested(state: State, event: Event) -> Sequence[Change]:
     call = event.data.get("function_call", 0)
     if call in state._pending() or any(item.version == call for item in state.calls.open):
         state.awaiting[call] = event.version
-    return []
+    return _NOTHING
 
 
-def _approval_resolved(state: State, event: Event) -> list[Change]:
+def _approval_resolved(state: State, event: Event) -> Sequence[Change]:
     state.awaiting.pop(event.data.get("function_call", 0), None)
-    return []
+    return _NOTHING
 
 
-_RULES: dict[str, Callable[[State, Event], list[Change]]] = {
+_RULES: dict[str, Callable[[State, Event], Sequence[Change]]] = {
     "message-added": _recorded,
     "function-call": _recorded,
     "function-result": _recorded,

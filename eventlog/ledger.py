@@ -6,7 +6,7 @@ Rows hold versions; the bodies stay in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ class Stint(NamedTuple):
     """One stay of a row in the view: from version ``since`` on, to before ``until``."""
 
     since: int
-    until: int | None = None
-    why: str = ""
+    until: int
+    why: str
     """What took it out: ``rewound`` or ``compacted``."""
 
 
@@ -28,19 +28,28 @@ class Row:
     """What entered the view together, in order: inputs, then outputs; or the messages of a compaction."""
 
     entered: int
-    inputs: tuple[int, ...] = ()
-    outputs: tuple[Item, ...] = ()
-    unit: Unit | None = None
+    inputs: tuple[int, ...]
+    outputs: tuple[Item, ...]
+    unit: Unit | None
+    pairs: list[tuple[int, int]]
+    """What its entering closed: (version of the result, version of the call)."""
+    since: int | None
+    """Since which version it is in the view; None when it is not."""
     summary: int = 0
     """The version of the history-compacted event whose messages these are, or 0."""
-    stints: list[Stint] = field(default_factory=list)
-    pairs: list[tuple[int, int]] = field(default_factory=list)
-    """What its entering closed: (version of the result, version of the call)."""
+    past: list[Stint] = field(default_factory=list)
+    """Its former stays in the view."""
 
     @property
     def versions(self) -> tuple[int, ...]:
         """The versions of all its events in order."""
         return (*self.inputs, *(item.version for item in self.outputs))
+
+    def was_in_view(self, version: int) -> bool:
+        """Whether it was in the view after ``version``."""
+        return (self.since is not None and self.since <= version) or any(
+            stint.since <= version < stint.until for stint in self.past
+        )
 
 
 class Ledger:
@@ -68,15 +77,9 @@ class Ledger:
 
     def apply(self, event: Event) -> None:
         """Take the next event of the log."""
-        kind = event.type
-        if kind == "function-call" or kind == "function-result":
-            item = item_of(event)
-            if item is not None:
-                self._recorded[item.version] = item
-        elif kind == "approval-requested":
-            self._approvals[event.data.get("function_call", 0)] = event.version
-        elif kind == "approval-resolved":
-            self._approvals.pop(event.data.get("function_call", 0), None)
+        note = _NOTES.get(event.type)
+        if note is not None:
+            note(self, event)
         for change in self.state.apply(event):
             if type(change) is Enter:
                 self._enter(change)
@@ -93,33 +96,44 @@ class Ledger:
         """The results that are recorded and not in the view, in log order."""
         return [item for item in self._recorded.values() if item.kind == "result" and item.version not in self._current]
 
+    def stray_results(self) -> list[int]:
+        """The versions of the results in the view that answer no call in it, in log order."""
+        return [
+            item.version
+            for item in self._recorded.values()
+            if item.kind == "result" and item.version in self._current and item.version not in self.pairs
+        ]
+
     def view_at(self, version: int) -> list[Row]:
         """The rows that were in the view after ``version``, in order."""
-        rows = [
-            row
-            for row in self.rows
-            if any(stint.since <= version and (stint.until is None or version < stint.until) for stint in row.stints)
-        ]
-        return sorted(rows, key=lambda row: row.entered)
+        return sorted((row for row in self.rows if row.was_in_view(version)), key=lambda row: row.entered)
 
     def _enter(self, change: Enter) -> None:
+        entered, inputs, outputs, unit = change
         current, recorded = self._current, self._recorded
-        inputs = tuple(version for version in dict.fromkeys(change.inputs) if version not in current)
-        current.update(inputs)
-        current.update([item.version for item in change.outputs])
-        items = [recorded[version] for version in inputs if version in recorded]
-        items += [item for item in change.outputs if item.kind != "message"]
-        pairs = self.state.enter(change.unit, items)
-        row = Row(change.entered, inputs, change.outputs, change.unit, stints=[Stint(self.state.version)], pairs=pairs)
+        items = []
+        if not current.isdisjoint(inputs) or len(inputs) > 1:
+            inputs = tuple(version for version in dict.fromkeys(inputs) if version not in current)
+        for version in inputs:
+            current.add(version)
+            if version in recorded:
+                items.append(recorded[version])
+        for item in outputs:
+            current.add(item.version)
+            if item.kind != "message":
+                items.append(item)
+        pairs = self.state.enter(unit, items)
+        if pairs:
+            self.pairs.update(pairs)
+        row = Row(entered, inputs, outputs, unit, pairs, self.state.version)
         self.rows.append(row)
         self.view.append(row)
-        self.pairs.update(pairs)
 
     def _rewind(self, change: Rewind) -> None:
         self._become(self.view_at(change.to), change.at, "rewound")
 
     def _compact(self, change: Compact) -> None:
-        summary = Row(change.through, summary=change.at)
+        summary = Row(change.through, (), (), None, [], None, change.at)
         self.rows.append(summary)
         kept = [row for row in self.view if row.entered > change.through]
         self._become([summary, *kept], change.at, "compacted")
@@ -127,9 +141,10 @@ class Ledger:
     def _become(self, view: list[Row], at: int, why: str) -> None:
         before, after = set(self.view), set(view)
         for row in before - after:
-            row.stints[-1] = row.stints[-1]._replace(until=at, why=why)
+            row.past.append(Stint(row.since or 0, at, why))
+            row.since = None
         for row in after - before:
-            row.stints.append(Stint(at))
+            row.since = at
         self.view = view
         self._current = {version for row in view for version in row.versions}
         current = self._current
@@ -149,3 +164,22 @@ class Ledger:
         """The calls and results of a row."""
         inputs = [self._recorded[version] for version in row.inputs if version in self._recorded]
         return inputs + [item for item in row.outputs if item.kind != "message"]
+
+    def _note_item(self, event: Event) -> None:
+        item = item_of(event)
+        if item is not None:
+            self._recorded[item.version] = item
+
+    def _note_request(self, event: Event) -> None:
+        self._approvals[event.data.get("function_call", 0)] = event.version
+
+    def _note_resolution(self, event: Event) -> None:
+        self._approvals.pop(event.data.get("function_call", 0), None)
+
+
+_NOTES: dict[str, Callable[[Ledger, Event], None]] = {
+    "function-call": Ledger._note_item,
+    "function-result": Ledger._note_item,
+    "approval-requested": Ledger._note_request,
+    "approval-resolved": Ledger._note_resolution,
+}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +18,7 @@ from eventlog.ledger import Ledger
 from eventlog.messages import Json, Message
 from eventlog.reading import pages, pages_back
 from eventlog.run import FunctionCall, Run
+from eventlog.server.check import inspect
 from eventlog.server.embedded import EmbeddedServer
 from eventlog.store.memory import MemoryStore
 from eventlog.store.port import ANY, Appended, Expected, Head, Limits, LogStore, RunClaim, Step
@@ -32,8 +33,10 @@ _IDENTITY = frozenset({"message_id", "versions"})
 class EventLog:
     """All conversations of all tenants in one store."""
 
-    def __init__(self, store: LogStore) -> None:
+    def __init__(self, store: LogStore, notes: tuple[str, ...] = ()) -> None:
         self.store = store
+        self.notes = notes
+        """What a person should know of the server: what was repaired at start, what is not as it should be."""
 
     @classmethod
     @asynccontextmanager
@@ -52,27 +55,22 @@ class EventLog:
         Without a URL the embedded server is used: it is started when nobody has, keeps its files
         in ``data``, and stops with its last user. ``partitions`` (16 unless chosen) is fixed when
         the namespace is first used. ``deadline`` in seconds bounds each operation, retries
-        included. Raises errors of the ``ServerError`` branch.
+        included. Raises errors of the ``ServerError`` branch, and ``InvalidInput`` for what is no URL.
         """
         if url == "memory://":
             yield cls(MemoryStore(partitions=partitions or 16, limits=limits))
             return
-        server = None if url else await EmbeddedServer.open(data)
-        try:
+        async with AsyncExitStack() as closing:
+            if url is None:
+                server = await closing.enter_async_context(await EmbeddedServer.open(data))
+                url, notes = server.url, server.notes
+            else:
+                notes = (await inspect(url)).warnings
             store = await RedisStore.connect(
-                url or (server.url if server else ""),
-                namespace=namespace,
-                partitions=partitions,
-                limits=limits,
-                deadline=deadline,
+                url, namespace=namespace, partitions=partitions, limits=limits, deadline=deadline
             )
-            try:
-                yield cls(store)
-            finally:
-                await store.close()
-        finally:
-            if server is not None:
-                await server.close()
+            closing.push_async_callback(store.close)
+            yield cls(store, notes)
 
     def tenant(self, tenant: str) -> Tenant:
         """Whose data it is. The application captures this; never let a model fill it in."""

@@ -6,23 +6,31 @@ its outputs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 from eventlog.events import Event
 from eventlog.ledger import Row
 from eventlog.messages import Json, Message
 
-BODIES = frozenset({"message-added", "function-call", "function-result", "history-compacted"})
-"""The types of the events whose bodies messages are made of."""
 
+def view_messages(view: Sequence[Row], events: Sequence[Event], log: str) -> tuple[list[Message], list[int | None]]:
+    """The messages of a view's rows, and for each that is an output, the version of its unit's first.
 
-def row_messages(row: Row, bodies: Mapping[int, Event], log: str) -> list[Message]:
-    """The messages of one row, in order."""
-    if row.summary:
-        return summary_messages(bodies[row.summary], log)
-    messages = group((bodies[version] for version in row.inputs), log)
-    messages += group((bodies[item.version] for item in row.outputs), log)
-    return messages
+    ``events`` are all of the log, from the first on; ``log`` is the log's tag.
+    """
+    messages: list[Message] = []
+    outputs_of: list[int | None] = []
+    for row in view:
+        if row.summary:
+            messages += summary_messages(events[row.summary - 1], log)
+        elif row.inputs:
+            messages += group([events[version - 1] for version in row.inputs], log)
+        if row.outputs:
+            outputs_of += [None] * (len(messages) - len(outputs_of))
+            messages += group([events[item.version - 1] for item in row.outputs], log)
+            outputs_of += [row.outputs[0].version] * (len(messages) - len(outputs_of))
+    outputs_of += [None] * (len(messages) - len(outputs_of))
+    return messages, outputs_of
 
 
 def group(events: Iterable[Event], log: str) -> list[Message]:

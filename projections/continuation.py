@@ -30,7 +30,7 @@ def _ahead(view: Sequence[Row]) -> list[int]:
             # The whole history was sent: all that was in the view when the call started, and its own run's units.
             for row in view:
                 own = row.unit is not None and row.unit.run == unit.run and row.unit.completed < unit.started
-                if own or row.stints[0].since <= unit.started:
+                if own or (row.past[0].since if row.past else row.since or 0) <= unit.started:
                     known.update(_references(row))
         known.update(unit.sends)
         known.update(item.version for item in unit.outputs)

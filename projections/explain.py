@@ -63,14 +63,14 @@ class _Story:
 
     def fate(self, event: Event) -> str:
         rows = self._rows.get(event.version, [])
-        if any(row.stints[-1].until is None for row in rows):
+        if any(row.since is not None for row in rows):
             return IN_VIEW
         if event.type == "service-call-failed":
             return "failed-call"
         if event.call is not None and (event.run, event.call) not in self._completed:
             return "failed-call"
         if rows:
-            return max((stint for row in rows for stint in row.stints), key=lambda stint: stint.until or 0).why
+            return max((stint for row in rows for stint in row.past), key=lambda stint: stint.until).why
         runs = [event.run, *self._carriers.get(event.version, ())]
         stands = {self._per_run.get(run) for run in runs if run is not None}
         if "open" in stands:

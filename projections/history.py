@@ -6,16 +6,16 @@ from typing import Literal
 
 from eventlog.errors import InvalidInput
 from eventlog.events import Event
+from eventlog.fold import Item, State
 from eventlog.ledger import Ledger
 from eventlog.log import Conversation
 from eventlog.messages import Message
 from eventlog.run import ServiceCall
-from projections.assembly import BODIES, group, row_messages
+from projections.assembly import group, view_messages
 from projections.continuation import continuation
-from projections.doubt import in_doubt
 from projections.explain import Fate, fates
 from projections.transcript import transcript
-from projections.view import OpenCall, View
+from projections.view import DoubtfulCall, OpenCall, View
 from projections.window import newest
 
 ViewName = Literal["service", "untrimmed", "everything"]
@@ -48,47 +48,25 @@ def build(
 ) -> View:
     """The view of a log whose events are all in memory."""
     log = conversation.log
-    ledger = Ledger(untrimmed=view == "untrimmed")
-    bodies: dict[int, Event] = {}
-    for event in events:
-        ledger.apply(event)
-        if event.type in BODIES:
-            bodies[event.version] = event
-    messages: list[Message] = []
-    outputs_of: list[int | None] = []
+    ledger = Ledger.of(events, untrimmed=view == "untrimmed")
+    messages: list[Message]
     if view == "everything":
         messages = transcript(events, log.tag)
-        outputs_of = [None] * len(messages)
+        outputs_of: list[int | None] = [None] * len(messages)
     else:
-        for index, row in enumerate(ledger.view):
-            found = row_messages(row, bodies, log.tag)
-            messages += found
-            first_output = row.outputs[0].version if row.outputs else None
-            outputs_of += [
-                index if first_output is not None and message.versions[0] >= first_output else None for message in found
-            ]
+        messages, outputs_of = view_messages(ledger.view, events, log.tag)
     start, window = (0, None) if last is None else newest(messages, last, outputs_of, ledger.pairs)
     cursor = log.cursor(events[-1].version, events[-1].stamp) if events else log.cursor(0, 0)
     return View(
         tuple(messages[start:]),
         cursor.version,
         cursor,
-        tuple(
-            OpenCall(
-                call.version,
-                call.call_id,
-                bodies[call.version].data.get("name", ""),
-                call.run,
-                call.run in ledger.state.runs,
-                call.version in ledger.state.awaiting,
-            )
-            for call in ledger.state.calls.open
-        ),
-        _stray(ledger, bodies),
-        in_doubt(events),
+        tuple(_open_call(item, events, ledger.state) for item in ledger.state.calls.open),
+        tuple(ledger.stray_results()),
+        _in_doubt(ledger.state),
         continuation(ledger),
         window,
-        dict(ledger.pairs),
+        ledger.pairs,
     )
 
 
@@ -101,25 +79,20 @@ async def for_call(call: ServiceCall) -> list[Message]:
     if call.started is None:
         raise InvalidInput(f"service call {call.number} was not started: use it in an `async with` block")
     conversation = call.conversation
-    ledger = Ledger()
-    bodies: dict[int, Event] = {}
-    async for page in conversation.pages(until=call.started.version):
-        for event in page:
-            ledger.apply(event)
-            if event.type in BODIES:
-                bodies[event.version] = event
+    events = [event async for page in conversation.pages(until=call.started.version) for event in page]
     tag = conversation.log.tag
     if call.continues is not None:
-        return group((bodies[version] for version in call.sends), tag)
-    messages = [message for row in ledger.view for message in row_messages(row, bodies, tag)]
+        return group([events[version - 1] for version in call.sends], tag)
+    ledger = Ledger.of(events)
+    messages, _ = view_messages(ledger.view, events, tag)
     seen = {version for row in ledger.view for version in row.versions}
     run = ledger.state.runs.get(call.run.id)
     for unit in run.units if run else ():
         inputs = [version for version in unit.sends if version not in seen]
-        messages += group((bodies[version] for version in inputs), tag)
-        messages += group((bodies[item.version] for item in unit.outputs), tag)
+        messages += group([events[version - 1] for version in inputs], tag)
+        messages += group([events[item.version - 1] for item in unit.outputs], tag)
         seen.update(inputs)
-    return messages + group((bodies[version] for version in call.sends if version not in seen), tag)
+    return messages + group([events[version - 1] for version in call.sends if version not in seen], tag)
 
 
 async def explain(conversation: Conversation, *, view: ViewName = "service", at: int | None = None) -> list[Fate]:
@@ -128,11 +101,13 @@ async def explain(conversation: Conversation, *, view: ViewName = "service", at:
     return fates(events, Ledger.of(events, untrimmed=view == "untrimmed"))
 
 
-def _stray(ledger: Ledger, bodies: dict[int, Event]) -> tuple[int, ...]:
-    """The results in the view that answer no call in it."""
+def _open_call(item: Item, events: list[Event], state: State) -> OpenCall:
+    name = events[item.version - 1].data.get("name", "")
+    return OpenCall(item.version, item.call_id, name, item.run, item.run in state.runs, item.version in state.awaiting)
+
+
+def _in_doubt(state: State) -> tuple[DoubtfulCall, ...]:
+    calls = [*state.doubtful, *(call for run in state.runs.values() for call in run.calls.values())]
     return tuple(
-        version
-        for row in ledger.view
-        for version in row.versions
-        if bodies[version].type == "function-result" and version not in ledger.pairs
+        DoubtfulCall(call.run, call.call, call.started) for call in sorted(calls, key=lambda call: call.started)
     )

@@ -11,8 +11,10 @@ from typing import Any
 
 import redis.exceptions
 from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 
-from eventlog.errors import ServerUnavailable, ServerUnfit
+from eventlog.errors import InvalidInput, ServerUnavailable, ServerUnfit
 from eventlog.server.binary import OLDEST
 
 
@@ -30,6 +32,18 @@ class ServerReport:
     maxmemory_policy: str | None
     warnings: tuple[str, ...]
     """For people to read: what is not as it should be, and what could not be learnt."""
+
+
+async def inspect(url: str) -> ServerReport:
+    """Report on the server at ``url``; raises what ``check`` does, and ``InvalidInput`` for what is no URL."""
+    try:
+        client: Redis = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    except ValueError as error:
+        raise InvalidInput(f"this is not the URL of a server: {error}") from error
+    try:
+        return await check(client)
+    finally:
+        await client.aclose()
 
 
 async def check(client: Redis) -> ServerReport:

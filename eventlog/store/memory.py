@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from eventlog.codec import id_prefix
 from eventlog.identity import Cursor, LogId, new_stamp, partition_of
 from eventlog.store import refusals
 from eventlog.store.port import (
@@ -40,7 +39,7 @@ class _Log:
     entries: list[Entry] = field(default_factory=list)
     base: Cursor | None = None
     operations: dict[str, tuple[Appended, str]] = field(default_factory=dict)
-    slots: dict[int, str] = field(default_factory=dict)
+    old_operations: dict[str, tuple[Appended, str]] = field(default_factory=dict)
     runs: dict[str, _Run] = field(default_factory=dict)
     updated_ms: int = 0
     deleted: bool = False
@@ -122,7 +121,7 @@ class MemoryStore:
         return kept.base or log.cursor(0, 0)
 
     def _recognise(self, request: Append, log: _Log) -> Appended | None:
-        record = log.operations.get(request.operation_id)
+        record = log.operations.get(request.operation_id) or log.old_operations.get(request.operation_id)
         if record is not None and record[1] == request.encoded.digest:
             return record[0]._replace(duplicate=True)
         first = None
@@ -131,7 +130,7 @@ class MemoryStore:
         elif request.expected not in (ANY, EXISTS):
             after = request.expected.version if isinstance(request.expected, Cursor) else 0
             found = self._slice(request.log, log, after + 1, 1)
-            if found and found[0].document.startswith(id_prefix(request.operation_id)):
+            if found and found[0].document.startswith(request.encoded.id_prefix):
                 first = after + 1
         if first is None and request.claim and request.claim.step is Step.START and request.operation_id in log.runs:
             first = log.runs[request.operation_id].open.first
@@ -196,9 +195,8 @@ class MemoryStore:
         outcome = Appended(
             request.log.cursor(first + len(request.encoded.documents) - 1, stamp), first, request.operation_id, False
         )
-        slot = first % OPERATION_WINDOW
-        log.operations.pop(log.slots.pop(slot, ""), None)
-        log.slots[slot] = request.operation_id
+        if len(log.operations) >= OPERATION_WINDOW:
+            log.old_operations, log.operations = log.operations, {}
         log.operations[request.operation_id] = (outcome, request.encoded.digest)
         self.feeds[partition].append((path, first, len(outcome.versions), request.encoded.kinds, stamp))
         return outcome

@@ -24,8 +24,8 @@ from eventlog.identity import Cursor, LogId
 LAYOUT = 1
 """The version of the stored layout. A namespace laid out otherwise is refused at connect."""
 
-OPERATION_WINDOW = 1024
-"""A retry is recognised for certain while fewer events than this followed its first try."""
+OPERATION_WINDOW = 512
+"""A retry is recognised for certain while fewer operations than this followed its first try."""
 
 
 @dataclass(frozen=True, slots=True)

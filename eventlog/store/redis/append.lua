@@ -6,43 +6,31 @@
 --   FOUND entries | DUPLICATE first count stamp | DELETED | TRUNCATED base | LOST last | UNKNOWN
 --   CLOSED | FENCED holder since | BUSY run holder since lease now | ANSWERED call version
 --   CONFLICT last | LIMIT
-local log, head, ops, feed, conversations = unpack(KEYS)
-local operation, digest, stamp, retry, cursor, expected, window, count, id_prefix, path, kinds, over,
-      step, run, fence, lease, mode, exclusive, holder, last_call, closes, answers, alone, superseding = unpack(ARGV, 1, 24)
-local FIRST_NAME = 25
-count, window, superseding = tonumber(count), tonumber(window), tonumber(superseding)
+--
+-- ARGV: the operation, its documents, then what only an append of a run or an edit has:
+--   step run fence lease mode exclusive holder last_call closes answers alone superseded-runs…
+local call = redis.call
+local log, head, ops, old_ops, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local operation, digest, stamp, cursor, expected, flag, generation, path, kinds, id_prefix, events =
+    unpack(ARGV, 1, 11)
+local count = tonumber(events)
+local FIRST = 11
+local extra = flag == 'over' and FIRST or FIRST + count
+local step, run = ARGV[extra + 1], ARGV[extra + 2]
 
 local function version_of(id)
   return tonumber(string.match(id, '^%d+'))
 end
 
-local function read_run(packed)
-  local m, x, first, call, since, held_until, f, h = string.match(packed, '^([^|]*)|(%d)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$')
-  return { mode = m, exclusive = x, first = first, call = call, since = since, lease = held_until, fence = f, holder = h }
-end
-
-local function open_runs()
-  local found = {}
-  local fields = redis.call('HGETALL', head)
-  for i = 1, #fields, 2 do
-    if string.sub(fields[i], 1, 4) == 'run:' then
-      found[string.sub(fields[i], 5)] = fields[i + 1]
-    end
-  end
-  return found
-end
-
-local known = redis.call('HMGET', head, 'last', 'base', 'state', 'evicted', 'open', 'run:' .. run)
-local last, base, state, evicted = known[1] or '0-0', known[2] or '0-0', known[3], known[4]
-local open, own = tonumber(known[5] or '0'), known[6]
-if last == '0-0' then
-  last = base
-end
+local known = call('HMGET', head, 'last', 'base', 'state', 'evicted', 'rotated', 'records', 'open', 'run:' .. (run or ''))
+local base = known[2] or '0-0'
+local last = known[1] or base
+local own = run and known[8]
 local version = version_of(last)
 
 -- 1. a retry is recognised before anything can refuse it
-local record = redis.call('HGET', ops, 'o' .. operation)
 local first = nil
+local record = call('HGET', ops, operation) or call('HGET', old_ops, operation)
 if record then
   local at, n, s, d = string.match(record, '^(%d+):(%d+):(%d+):(.*)$')
   if d == digest then
@@ -52,21 +40,21 @@ if record then
 elseif expected ~= 'any' and expected ~= 'exists' then
   local after = expected == 'none' and 0 or version_of(expected)
   if version > after then
-    local entry = redis.call('XRANGE', log, after + 1, after + 1)[1]
+    local entry = call('XRANGE', log, after + 1, after + 1)[1]
     if entry and string.sub(entry[2][2], 1, #id_prefix) == id_prefix then
       first = after + 1
     end
   end
 end
 if not first and step == 'start' and own then
-  first = tonumber(read_run(own).first)
+  first = tonumber(string.match(own, '^[^|]*|%d|(%d+)'))
 end
 if first then
-  return { 'FOUND', redis.call('XRANGE', log, first, first + count) }
+  return { 'FOUND', call('XRANGE', log, first, first + count) }
 end
 
 -- 2. a deleted conversation
-if state == 'deleted' then
+if known[3] == 'deleted' then
   return { 'DELETED' }
 end
 
@@ -75,141 +63,146 @@ if cursor ~= last and cursor ~= base and version_of(cursor) > 0 then
   if version_of(cursor) <= version_of(base) then
     return { 'TRUNCATED', base }
   end
-  if #redis.call('XRANGE', log, cursor, cursor) == 0 then
+  if #call('XRANGE', log, cursor, cursor) == 0 then
     return { 'LOST', last }
   end
 end
-if retry == '1' and evicted and tonumber(evicted) > version_of(cursor) then
+if flag == 'retry' and known[4] and tonumber(known[4]) > version_of(cursor) then
   return { 'UNKNOWN' }
 end
 
 -- 4. the runs
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local superseded = {}
-for i = FIRST_NAME, FIRST_NAME + superseding - 1 do
-  superseded[ARGV[i]] = true
-end
+local time = call('TIME')
+local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
+local updates, gone = nil, nil
+if step then
+  local fence, lease, mode, exclusive, holder, last_call, closes, answers, alone = unpack(ARGV, extra + 3, extra + 11)
+  local open = tonumber(known[7] or 0)
+  updates, gone = {}, {}
 
-local function busy(name, packed)
-  local r = read_run(packed)
-  return { 'BUSY', name, r.holder, r.since, r.lease, string.format('%d', now) }
-end
+  local function set(name, value)
+    updates[#updates + 1] = name
+    updates[#updates + 1] = value
+  end
 
-if step == 'start' or alone == '1' then
-  if open > 0 then
-    for name, packed in pairs(open_runs()) do
-      local clash = alone == '1' or exclusive == '1' or read_run(packed).exclusive == '1'
-      if clash and not superseded[name] then
-        return busy(name, packed)
+  local function unpack_run(packed)
+    local m, x, at, number, since, held, f, h =
+        string.match(packed, '^([^|]*)|(%d)|(%d+)|(%d+)|(%d+)|(%d+)|(%x*)|(.*)$')
+    return { mode = m, exclusive = x, first = at, call = number, since = since, lease = held, fence = f, holder = h }
+  end
+
+  local function busy(name, r)
+    return { 'BUSY', name, r.holder, r.since, r.lease, now }
+  end
+
+  local superseded = {}
+  for i = extra + 12, #ARGV do
+    superseded[ARGV[i]] = true
+  end
+  local r = own and unpack_run(own)
+  if step == 'start' or alone == '1' then
+    local stored = open > 0 and call('HGETALL', head) or {}
+    for i = 1, #stored, 2 do
+      local name = string.match(stored[i], '^run:(.*)$')
+      if name and not superseded[name] then
+        local other = unpack_run(stored[i + 1])
+        if alone == '1' or exclusive == '1' or other.exclusive == '1' then
+          return busy(name, other)
+        end
       end
     end
   end
-end
-if step ~= '' and step ~= 'start' then
-  if not own then
-    return { 'CLOSED' }
+  if step ~= 'start' and step ~= 'none' then
+    if not r then
+      return { 'CLOSED' }
+    elseif step == 'go-on' and r.fence ~= fence then
+      return { 'FENCED', r.holder, r.since }
+    elseif step == 'resume' and tonumber(r.lease) > tonumber(now) then
+      return busy(run, r)
+    end
   end
-  local r = read_run(own)
-  if step == 'go-on' and r.fence ~= fence then
-    return { 'FENCED', r.holder, r.since }
-  elseif step == 'resume' and tonumber(r.lease) > now then
-    return busy(run, own)
+  for answered in string.gmatch(answers, '%d+') do
+    local name = 'answer:' .. answered .. ':' .. run
+    local result = call('HGET', head, name)
+    if result then
+      return { 'ANSWERED', answered, result }
+    end
+    if closes ~= '1' then
+      set(name, version + 1)
+    end
   end
-end
-for call in string.gmatch(answers, '%d+') do
-  local result = redis.call('HGET', head, 'answer:' .. call .. ':' .. run)
-  if result then
-    return { 'ANSWERED', call, result }
+
+  -- what the head will say of the runs, once all checks have passed
+  for name in pairs(superseded) do
+    if call('HEXISTS', head, 'run:' .. name) == 1 then
+      gone[name], open = true, open - 1
+    end
   end
+  if closes == '1' then
+    if r then
+      gone[run], open = true, open - 1
+    end
+  elseif step ~= 'none' then
+    if step == 'start' then
+      r, open = { mode = mode, exclusive = exclusive, first = version + 1, call = '0' }, open + 1
+    end
+    if step ~= 'go-on' then
+      r.fence, r.holder, r.since = fence, holder, now
+    end
+    if last_call ~= '0' then
+      r.call = last_call
+    end
+    local held = string.format('%d', now + lease)
+    set('run:' .. run, table.concat({ r.mode, r.exclusive, r.first, r.call, r.since, held, r.fence, r.holder }, '|'))
+  end
+  set('open', open)
 end
 
 -- 5. the expected version
-if (expected == 'none' and version > 0) or (expected == 'exists' and version == 0)
-    or (string.match(expected, '^%d') and expected ~= last) then
+if expected ~= 'any' and expected ~= last
+    and not (expected == 'none' and version == 0) and not (expected == 'exists' and version > 0) then
   return { 'CONFLICT', last }
 end
 
 -- 6. the limits
-if over == '1' then
+if flag == 'over' then
   return { 'LIMIT' }
 end
 
--- every key must hold what it should before the first write
-redis.call('XLEN', log)
-redis.call('XLEN', feed)
+-- Every key must be of its type before the first write; those of the log, the head and the
+-- operations were, or will be, met by a command that fails before anything is written.
+call('XLEN', feed)
 if version == 0 then
-  redis.call('ZCARD', conversations)
+  call('ZCARD', KEYS[6])
 end
 
 for i = 1, count do
-  redis.call('XADD', log, (version + i) .. '-' .. stamp, 'e', ARGV[FIRST_NAME + superseding + i - 1])
+  call('XADD', log, (version + i) .. '-' .. stamp, 'e', ARGV[FIRST + i])
 end
 
-local fields = { 'last', (version + count) .. '-' .. stamp, 'updated', string.format('%d', now) }
-local function set(name, value)
-  fields[#fields + 1] = name
-  fields[#fields + 1] = value
-end
-
-local gone = {}
-if closes == '1' and step ~= 'start' then
-  gone[run] = true
-end
-for name in pairs(superseded) do
-  if redis.call('HEXISTS', head, 'run:' .. name) == 1 then
-    gone[name] = true
-  end
-end
-if next(gone) then
-  for _, name in ipairs(redis.call('HKEYS', head)) do
+if gone and next(gone) then
+  for _, name in ipairs(call('HKEYS', head)) do
     local owner = string.match(name, '^run:(.*)$') or string.match(name, '^answer:%d+:(.*)$')
     if owner and gone[owner] then
-      redis.call('HDEL', head, name)
+      call('HDEL', head, name)
     end
   end
-  for _ in pairs(gone) do
-    open = open - 1
-  end
-  set('open', open)
 end
-if step == 'start' then
-  if closes ~= '1' then
-    set('open', open + 1)
-    local until_ms = string.format('%d', now + lease)
-    set('run:' .. run, table.concat({ mode, exclusive, version + 1, last_call, string.format('%d', now), until_ms, fence, holder }, '|'))
-  end
-elseif step ~= '' and not gone[run] then
-  local r = read_run(own)
-  if step ~= 'go-on' then
-    r.fence, r.holder, r.since = fence, holder, string.format('%d', now)
-  end
-  if last_call ~= '0' then
-    r.call = last_call
-  end
-  local until_ms = string.format('%d', now + lease)
-  set('run:' .. run, table.concat({ r.mode, r.exclusive, r.first, r.call, r.since, until_ms, r.fence, r.holder }, '|'))
-end
-if step ~= '' and closes ~= '1' then
-  for call in string.gmatch(answers, '%d+') do
-    set('answer:' .. call .. ':' .. run, version + 1)
-  end
+if updates then
+  call('HSET', head, unpack(updates))
 end
 
--- the record of operations is bounded: each slot holds one, and a slot is used again a window later
-local slot = '#' .. (version + 1) % window
-local old = redis.call('HGET', ops, slot)
-if old then
-  local at = string.match(redis.call('HGET', ops, 'o' .. old) or '0', '^%d+')
-  redis.call('HDEL', ops, 'o' .. old)
-  if tonumber(at) > tonumber(evicted or '0') then
-    set('evicted', at)
-  end
+-- The record of operations is bounded: a full generation becomes the old one, whose records go.
+local records = tonumber(known[6] or 0)
+if records >= tonumber(generation) then
+  call('RENAME', ops, old_ops)
+  call('HSET', head, 'rotated', version, 'evicted', known[5] or 0)
+  records = 0
 end
-redis.call('HSET', ops, slot, operation, 'o' .. operation, (version + 1) .. ':' .. count .. ':' .. stamp .. ':' .. digest)
-redis.call('HSET', head, unpack(fields))
-redis.call('XADD', feed, '0-*', 'c', path, 'f', version + 1, 'n', count, 'k', kinds, 's', stamp)
+call('HSET', ops, operation, (version + 1) .. ':' .. events .. ':' .. stamp .. ':' .. digest)
+call('HSET', head, 'last', (version + count) .. '-' .. stamp, 'updated', now, 'records', records + 1)
+call('XADD', feed, '0-*', 'c', path, 'f', version + 1, 'n', events, 'k', kinds, 's', stamp)
 if version == 0 then
-  redis.call('ZADD', conversations, 'NX', now, path)
+  call('ZADD', KEYS[6], 'NX', now, path)
 end
 return version + 1

@@ -1,9 +1,11 @@
 """The keys of a namespace. Pure.
 
     {<ns>:<p>}:log:<tenant>/<conversation>    stream; entry id <version>-<stamp>; one field, e: the event's document
-    {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, open, and for each open run
-                                              run:<run> and answer:<call version>:<run>
-    {<ns>:<p>}:ops:<tenant>/<conversation>    hash: o<operation id> -> first:count:stamp:digest; #<slot> -> operation id
+    {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, rotated, records,
+                                              open, and for each open run run:<run> and
+                                              answer:<call version>:<run>
+    {<ns>:<p>}:ops:<tenant>/<conversation>    hash: operation id -> first:count:stamp:digest
+    {<ns>:<p>}:old-ops:<tenant>/<conversation>  the generation of operations before
     {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first, n events, k kinds, s stamp
     {<ns>:<p>}:conversations                  sorted set: path by the time of its first append (ms)
     <ns>:meta                                 hash: layout, partitions
@@ -17,6 +19,8 @@ from typing import NamedTuple
 
 from eventlog.identity import LogId, check_namespace, partition_of
 
+_REMEMBERED = 4096
+
 
 class LogKeys(NamedTuple):
     """The keys that an append touches, in the order the script takes them."""
@@ -24,6 +28,7 @@ class LogKeys(NamedTuple):
     log: str
     head: str
     ops: str
+    old_ops: str
     feed: str
     conversations: str
 
@@ -35,13 +40,28 @@ class Keys:
         self.namespace = check_namespace(namespace)
         self.partitions = partitions
         self.meta = f"{namespace}:meta"
+        self._recent: dict[LogId, LogKeys] = {}
 
     def of_log(self, log: LogId) -> LogKeys:
+        """The keys of one conversation and of its partition."""
+        keys = self._recent.get(log)
+        if keys is None:
+            keys = self._recent[log] = self._of_log(log)
+            if len(self._recent) > _REMEMBERED:
+                del self._recent[next(iter(self._recent))]
+        return keys
+
+    def _of_log(self, log: LogId) -> LogKeys:
         path = log.path
         partition = partition_of(path, self.partitions)
         base = f"{{{self.namespace}:{partition}}}:"
         return LogKeys(
-            f"{base}log:{path}", f"{base}head:{path}", f"{base}ops:{path}", f"{base}feed", f"{base}conversations"
+            f"{base}log:{path}",
+            f"{base}head:{path}",
+            f"{base}ops:{path}",
+            f"{base}old-ops:{path}",
+            f"{base}feed",
+            f"{base}conversations",
         )
 
     def feed(self, partition: int) -> str:

@@ -7,7 +7,6 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Any
 
-from eventlog.codec import id_prefix
 from eventlog.errors import (
     EventLogError,
     LayoutMismatch,
@@ -25,6 +24,7 @@ from eventlog.store.port import (
     Append,
     Appended,
     Entry,
+    Expectation,
     Head,
     Limits,
     OpenRun,
@@ -35,6 +35,7 @@ from eventlog.store.redis.wire import ConnectionLost, Packed, ReplyError, Wire, 
 _SCRIPT = files(__package__).joinpath("append.lua").read_text()
 _SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 _PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
+_new = tuple.__new__  # entries are read by the thousand
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
@@ -215,42 +216,42 @@ def _arguments(
     keys: Keys, request: Append, stamp: int, over: str | None, *, retry: bool
 ) -> tuple[str | bytes | int, ...]:
     """The keys and arguments of append.lua, in its order."""
-    claim, encoded, expected = request.claim, request.encoded, request.expected
-    return (
-        5,
+    encoded, expected = request.encoded, request.expected
+    operation: tuple[str | bytes | int, ...] = (
+        6,
         *keys.of_log(request.log),
         request.operation_id,
         encoded.digest,
         stamp,
-        "1" if retry else "",
         request.cursor.entry_id,
-        expected.entry_id if isinstance(expected, Cursor) else expected.value,
+        expected.value if isinstance(expected, Expectation) else expected.entry_id,
+        "over" if over else ("retry" if retry else ""),
         OPERATION_WINDOW,
-        len(encoded.documents),
-        id_prefix(request.operation_id),
         request.log.path,
         encoded.kinds,
-        "1" if over else "",
-        *(
-            ("", "", "", "", "", "", "", "0", "", "")
-            if claim is None
-            else (
-                claim.step.value,
-                claim.run,
-                claim.fence,
-                claim.lease_ms,
-                claim.mode,
-                "1" if claim.exclusive else "0",
-                claim.holder,
-                claim.last_call,
-                "1" if claim.closes else "",
-                ",".join(map(str, claim.answers)),
-            )
-        ),
-        "1" if request.alone else "",
-        len(request.supersedes),
-        *request.supersedes,
+        encoded.id_prefix,
+        len(encoded.documents),
         *(() if over else encoded.documents),
+    )
+    claim = request.claim
+    if claim is None and not request.alone:
+        return operation
+    if claim is None:
+        return (*operation, "none", *("",) * 9, "1", *request.supersedes)
+    return (
+        *operation,
+        claim.step.value,
+        claim.run,
+        claim.fence,
+        claim.lease_ms,
+        claim.mode,
+        "1" if claim.exclusive else "0",
+        claim.holder,
+        claim.last_call,
+        "1" if claim.closes else "",
+        ",".join(map(str, claim.answers)),
+        "1" if request.alone else "",
+        *request.supersedes,
     )
 
 
@@ -295,7 +296,7 @@ def _entry(item: Any) -> Entry:
     try:
         identity, fields = item
         version, _, stamp = identity.partition(b"-")
-        return Entry(int(version), int(stamp), fields[1])
+        return _new(Entry, (int(version), int(stamp), fields[1]))
     except (TypeError, ValueError, IndexError) as error:
         raise Unreadable(f"a stream entry does not hold an event: {item!r:.80}") from error
 

@@ -183,9 +183,7 @@ class Wire:
                 f"{connection!r} refuses the user or password: {error}; write them as redis://USER:PASSWORD@HOST"
             ) from error
         except (redis_errors.RedisError, OSError) as error:
-            raise ServerUnavailable(
-                f"cannot connect to {connection!r}: {error}; start it or mend the URL"
-            ) from error
+            raise ServerUnavailable(f"cannot connect to {connection!r}: {error}; start it or mend the URL") from error
         # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
         writer = cast(asyncio.StreamWriter, connection._writer)
         connection._writer = connection._reader = None
