@@ -1,0 +1,1 @@
+"""Speed as ratios: each against a named thing, in one run, interleaved."""
