@@ -35,7 +35,9 @@ from eventlog.events import Draft, Event, Mode
 from eventlog.identity import Cursor, LogId
 from eventlog.log import Conversation, EventLog, Tenant
 from eventlog.messages import Message, assistant, system, text, tool, tool_call, tool_result, user
-from eventlog.run import FunctionCall, Run, ServiceCall
+from eventlog.progress import FunctionCall, Progress
+from eventlog.run import ResumedRun, Run
+from eventlog.service_call import ServiceCall
 from eventlog.store.port import ANY, EXISTS, NONE, Appended, Expectation, Head, Limits, OpenRun
 
 __all__ = [
@@ -72,6 +74,8 @@ __all__ = [
     "OpenRun",
     "OperationReused",
     "OutcomeUnknown",
+    "Progress",
+    "ResumedRun",
     "Run",
     "RunClosed",
     "RunFenced",

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from eventlog import recording
 from eventlog.appender import Appender
@@ -16,10 +16,12 @@ from eventlog.events import Draft, Event, Mode
 from eventlog.identity import Cursor, LogId, check_id, new_fence, new_id, tenant_path
 from eventlog.ledger import Ledger
 from eventlog.messages import Json, Message
+from eventlog.progress import FunctionCall, Progress
 from eventlog.reading import pages, pages_back
-from eventlog.run import FunctionCall, Run
+from eventlog.run import Carry, ResumedRun, Run
 from eventlog.server.check import inspect
 from eventlog.server.embedded import EmbeddedServer
+from eventlog.store import refusals
 from eventlog.store.memory import MemoryStore
 from eventlog.store.port import ANY, Appended, Expected, Head, Limits, LogStore, RunClaim, Step
 from eventlog.store.redis.store import RedisStore
@@ -28,6 +30,13 @@ DEFAULT_LEASE = 60.0
 """Seconds that a run is held after each of its appends."""
 _PAGE = 500
 _IDENTITY = frozenset({"message_id", "versions"})
+
+
+def check_lease(seconds: float) -> float:
+    """Return ``seconds`` when a run can be held for so long, else raise ``InvalidInput``."""
+    if not 0.01 <= seconds <= 7 * 24 * 3600:
+        raise InvalidInput(f"lease={seconds}: hold a run for 0.01 seconds to 7 days")
+    return seconds
 
 
 class EventLog:
@@ -176,7 +185,7 @@ class Conversation:
         *,
         agent: str | None = None,
         exclusive: bool = True,
-        carry: Literal["results", "none"] = "results",
+        carry: Carry = "results",
         labels: dict[str, str] | None = None,
         parent: tuple[str, str] | None = None,
         lease: float = DEFAULT_LEASE,
@@ -200,15 +209,40 @@ class Conversation:
         return Run(
             self,
             self._appender,
-            mode=Mode(mode),
-            agent=agent,
+            run=None if operation_id is None else check_id(operation_id, "operation id"),
+            data=data,
             exclusive=exclusive,
             carry=carry,
-            data=data,
-            lease=lease,
-            operation_id=None if operation_id is None else check_id(operation_id, "operation id"),
+            lease=check_lease(lease),
             expected=expected,
         )
+
+    def resume(
+        self, run: str, *, force: bool = False, carry: Carry = "results", lease: float = DEFAULT_LEASE
+    ) -> ResumedRun:
+        """Take a run over and go on with it, used as an asynchronous context manager.
+
+        Its former holder gets ``RunFenced`` from then on. A run whose lease has not expired is
+        refused with ``ConversationBusy``, unless ``force``. The run's ``progress`` tells which
+        results are recorded and which calls wait for one, so that no finished tool runs again.
+        """
+        return ResumedRun(
+            self, self._appender, check_id(run, "run"), carry=carry, lease=check_lease(lease), force=force
+        )
+
+    async def progress(self, run: str, *, until: int | None = None) -> Progress:
+        """How far an open run has come, read from its first version on.
+
+        Raises ``RunClosed`` for a run that is not open.
+        """
+        opened = next((one for one in (await self.head()).runs if one.run == run), None)
+        if opened is None:
+            raise refusals.closed(self.log, run)
+        found = Progress(run)
+        async for page in pages(self.store, self.log, first=opened.first, until=until):
+            for event in page:
+                found.apply(event)
+        return found
 
     async def abort_run(self, run: str, *, force: bool = False) -> Appended:
         """Abort a run that its holder left open. One whose lease has not expired needs ``force``."""

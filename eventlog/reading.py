@@ -20,9 +20,9 @@ PAGE = 500
 
 
 async def pages(
-    store: LogStore, log: LogId, *, after: Cursor | None = None, until: int | None = None
+    store: LogStore, log: LogId, *, after: Cursor | None = None, first: int = 1, until: int | None = None
 ) -> AsyncIterator[list[Event]]:
-    """The events after the cursor, up to version ``until``, in pages of up to 500."""
+    """The events after the cursor, or from version ``first`` on, up to ``until``, in pages of up to 500."""
     last = after or log.cursor(0, 0)
     if last.version > 0:
         found = await store.read(log, last.version, last.version, 1)
@@ -30,7 +30,7 @@ async def pages(
             head = await store.head(log)
             if last not in (head.last, head.base):
                 raise _gap(log, last.version, head.last, head.base)
-    version = last.version
+    version = max(last.version, first - 1)
     while until is None or version < until:
         entries = await store.read(log, version + 1, until, PAGE)
         if not entries:

@@ -1,4 +1,4 @@
-"""A run and its service calls: the recorder that an agent holds during one turn.
+"""A run: the recorder that an agent holds during one turn.
 
 Each step is appended when it happens. What a caller hands over is taken as it is at the moment of
 the call, before anything is awaited: it may change its lists afterwards.
@@ -11,17 +11,20 @@ import socket
 from bisect import insort
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import anyio
 
 from eventlog import recording
 from eventlog.appender import Appender
 from eventlog.carry import carried
-from eventlog.errors import EventLogError, InvalidInput
+from eventlog.errors import EventLogError
 from eventlog.events import Draft, Mode
-from eventlog.identity import Cursor, new_fence, new_id
+from eventlog.heartbeat import Heartbeat
+from eventlog.identity import new_fence, new_id
 from eventlog.messages import Json, Message
+from eventlog.progress import FunctionCall, Progress
+from eventlog.service_call import CLOSING_SECONDS, ServiceCall
 from eventlog.store.port import ANY, Appended, Expected, RunClaim, Step
 
 if TYPE_CHECKING:
@@ -29,18 +32,9 @@ if TYPE_CHECKING:
 
 Outcome = Literal["completed", "terminated", "max-iterations"]
 AbortReason = Literal["failed", "cancelled", "expired", "superseded", "sealed"]
+Carry = Literal["results", "none"]
 
-CLOSING_SECONDS = 10.0
-"""How long the end of a run is waited for when its block was left by an exception."""
-
-
-class FunctionCall(NamedTuple):
-    """A tool call of a completed service call, to be answered with ``run.add_result``."""
-
-    version: int
-    call_id: str
-    name: str
-    arguments: Json
+_BEATS_A_LEASE = 3
 
 
 class Run:
@@ -54,43 +48,49 @@ class Run:
         conversation: Conversation,
         appender: Appender,
         *,
-        mode: Mode,
-        agent: str | None,
-        exclusive: bool,
-        carry: Literal["results", "none"],
+        run: str | None,
         data: dict[str, Any],
+        exclusive: bool,
+        carry: Carry,
         lease: float,
-        operation_id: str | None,
         expected: Expected | str,
     ) -> None:
         self.conversation = conversation
-        self.mode = mode
-        self.agent = agent
-        self.id = new_id() if operation_id is None else operation_id
+        self.id = new_id() if run is None else run
+        self.mode = Mode(data["mode"])
+        self.agent: str | None = data.get("agent")
         self._appender = appender
+        self._data = data
         self._exclusive = exclusive
         self._carry = carry
-        self._data = data
-        self._lease_ms = int(lease * 1000)
+        self._lease = lease
         self._expected = expected
         self._fence = new_fence()
         self._unsent: list[int] = []
         self._calls = 0
         self._ended = False
+        self._heartbeat = Heartbeat(self.renew, lease / _BEATS_A_LEASE)
 
-    async def __aenter__(self) -> Run:
-        claim = self._claim(
-            Step.START, mode=self.mode.value, exclusive=self._exclusive, holder=f"{socket.gethostname()}:{os.getpid()}"
-        )
+    async def __aenter__(self) -> Self:
+        await self._open()
+        self._heartbeat.start()
+        return self
+
+    async def _open(self) -> None:
+        claim = self._claim(Step.START, mode=self.mode.value, exclusive=self._exclusive, holder=this_holder())
         draft = Draft("run-started", self._data, run=self.id)
         await self._appender.append([draft], operation_id=self.id, expected=self._expected, claim=claim)
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._ended:
-            return
+        try:
+            if not self._ended:
+                await self._leave(error)
+        finally:
+            await self._heartbeat.stop()
+
+    async def _leave(self, error: BaseException | None) -> None:
         if error is None:
             await self.commit()
             return
@@ -102,9 +102,20 @@ class Run:
                 error.add_note(f"run {self.id!r} could not be aborted: {failure}")
 
     @property
+    def _lease_ms(self) -> int:
+        return int(self._lease * 1000)
+
+    @property
     def unsent(self) -> tuple[int, ...]:
         """The versions of this run's inputs that no completed service call has carried yet, in log order."""
         return tuple(self._unsent)
+
+    async def renew(self) -> None:
+        """Hold the run for another lease. Done by every append, and by a heartbeat in between.
+
+        Raises ``RunFenced`` when it was taken over, ``RunClosed`` when it was ended.
+        """
+        await self._appender.store.renew(self._appender.log, self.id, self._fence, self._lease_ms)
 
     def add(self, *messages: Message, operation_id: str | None = None) -> Coroutine[Any, Any, Appended | None]:
         """Record messages as inputs of this run, in one append.
@@ -218,120 +229,37 @@ class Run:
         return carried(await self.conversation.ledger(), self.id)
 
 
-class ServiceCall:
-    """One request to the model service. Leaving its block uncompleted records a failure."""
+class ResumedRun(Run):
+    """A run that was taken over. ``progress`` tells how far it had come. Make it with ``conversation.resume``."""
 
-    def __init__(self, run: Run, number: int, sends: list[int] | None, ahead: list[int], data: dict[str, Any]) -> None:
-        self.run = run
-        self.number = number
-        self.sends: tuple[int, ...] = ()
-        """The versions of the inputs it carries, in the order sent."""
-        self.started: Cursor | None = None
-        """The cursor of its start; set when the block is entered."""
-        self.function_calls: list[FunctionCall] = []
-        """The calls in the reply that the application must answer; set by ``complete``."""
-        self._wanted = sends
-        self._ahead = ahead
-        self._data = data
-        self._ended = False
+    progress: Progress
+    """Set when the block is entered."""
 
-    @property
-    def conversation(self) -> Conversation:
-        """The conversation it is recorded in."""
-        return self.run.conversation
-
-    @property
-    def continues(self) -> dict[str, Json] | None:
-        """The service ids it builds on; None when it sends the whole history."""
-        continues: dict[str, Json] | None = self._data["continues"]
-        return continues
-
-    async def __aenter__(self) -> ServiceCall:
-        sends = self._wanted
-        if sends is None:
-            first = await self.run._first_sends() if self.number == 1 else []
-            sends = list(dict.fromkeys((*self._ahead, *first, *self.run._unsent)))
-        draft = Draft("service-call-started", {"sends": sends, **self._data}, run=self.run.id, call=self.number)
-        outcome = await self.run._append([draft], last_call=self.number)
-        self.sends, self.started = tuple(sends), outcome.cursor
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    def __init__(
+        self, conversation: Conversation, appender: Appender, run: str, *, carry: Carry, lease: float, force: bool
     ) -> None:
-        if self._ended:
-            return
-        what = "the block was left without a reply" if error is None else repr(error)
-        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
-            try:
-                await self.fail(what)
-            except EventLogError as failure:
-                if error is None:
-                    raise
-                error.add_note(f"the failure of service call {self.number} could not be recorded: {failure}")
+        super().__init__(
+            conversation,
+            appender,
+            run=run,
+            data={"mode": Mode.PER_SERVICE_CALL.value},
+            exclusive=True,
+            carry=carry,
+            lease=lease,
+            expected=ANY,
+        )
+        self._force = force
 
-    def complete(
-        self,
-        *reply: Message,
-        finish_reason: str | None = None,
-        model: str | None = None,
-        usage: dict[str, Json] | None = None,
-        service: dict[str, Json] | None = None,
-        operation_id: str | None = None,
-    ) -> Coroutine[Any, Any, Appended]:
-        """Record the reply: its messages, and that the call is completed, in one append.
+    async def _open(self) -> None:
+        holder = this_holder()
+        claim = self._claim(Step.FORCE if self._force else Step.RESUME, holder=holder)
+        draft = Draft("run-resumed", {"by": holder, "fence": self._fence}, run=self.id)
+        appended = await self._appender.append([draft], claim=claim)
+        self.progress = await self.conversation.progress(self.id, until=appended.first)
+        self.mode, self.agent = self.progress.mode, self.progress.agent
+        self._unsent, self._calls = list(self.progress.unsent), self.progress.last_call
 
-        ``service`` holds the ids the service gave (response, conversation), for a later call that
-        continues.
-        """
-        operation = new_id() if operation_id is None else operation_id
-        outputs = recording.outputs(reply, operation, self.run.id, self.number)
-        data: dict[str, Any] = {}
-        for name, value in (
-            ("finish_reason", finish_reason),
-            ("model", model),
-            ("usage", usage),
-            ("service", service),
-        ):
-            if value is not None:
-                data[name] = value
-        completed = Draft("service-call-completed", data, run=self.run.id, call=self.number)
-        self._check_open()
-        return self._completed(outputs, self.run._append([*outputs, completed], operation))
 
-    async def fail(
-        self,
-        error: str,
-        *,
-        outcome: Literal["refused", "unknown"] = "unknown",
-        partial: Sequence[Mapping[str, Json]] = (),
-    ) -> Appended:
-        """Record that the call failed.
-
-        ``refused``: the service certainly kept nothing. ``unknown``: it may have, as after a
-        time-out or a broken stream. ``partial`` are the parts that had come in.
-        """
-        self._check_open()
-        data: dict[str, Any] = {"error": error, "outcome": outcome}
-        if partial:
-            data["partial"] = [dict(part) for part in partial]
-        appended = await self.run._append([Draft("service-call-failed", data, run=self.run.id, call=self.number)])
-        self._ended = True
-        return appended
-
-    async def _completed(self, outputs: list[Draft], appending: Coroutine[Any, Any, Appended]) -> Appended:
-        outcome = await appending
-        self._ended = True
-        self.run._unsent = [version for version in self.run._unsent if version not in self.sends]
-        self.function_calls = [
-            FunctionCall(version, draft.data["call_id"], draft.data["name"], draft.data.get("arguments"))
-            for version, draft in zip(outcome.versions, outputs, strict=False)
-            if draft.type == "function-call"
-        ]
-        return outcome
-
-    def _check_open(self) -> None:
-        if self.started is None:
-            raise InvalidInput(f"service call {self.number} was not started: use it in an `async with` block")
-        if self._ended:
-            raise InvalidInput(f"service call {self.number} has ended: start another")
+def this_holder() -> str:
+    """How others are told who holds a run: host and process."""
+    return f"{socket.gethostname()}:{os.getpid()}"

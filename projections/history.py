@@ -10,7 +10,7 @@ from eventlog.fold import Item, State
 from eventlog.ledger import Ledger
 from eventlog.log import Conversation
 from eventlog.messages import Message
-from eventlog.run import ServiceCall
+from eventlog.service_call import ServiceCall
 from projections.assembly import group, view_messages
 from projections.continuation import continuation
 from projections.explain import Fate, fates

@@ -84,6 +84,14 @@ class MemoryStore:
             raise refusals.limit(request, too_large)
         return self._write(request, log, last)
 
+    async def renew(self, log: LogId, run: str, fence: str, lease_ms: int) -> None:
+        found = self._logs.get(log.path, _Log()).runs.get(run)
+        if found is None:
+            raise refusals.closed(log, run)
+        if found.fence != fence:
+            raise refusals.fenced(log, run, found.open.holder, found.open.since_ms)
+        found.open = replace(found.open, lease_ms=self._clock() + lease_ms)
+
     async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
         kept = self._logs.get(log.path, _Log())
         start = max(first - 1 - self._base(log, kept).version, 0)
@@ -161,9 +169,9 @@ class MemoryStore:
                     if (claim.exclusive or other.open.exclusive) and other.open.run not in request.supersedes:
                         raise self._busy(request, other, now)
             elif run is None:
-                raise refusals.closed(request, claim.run)
+                raise refusals.closed(request.log, claim.run)
             elif claim.step is Step.GO_ON and run.fence != claim.fence:
-                raise refusals.fenced(request, claim.run, run.open.holder, run.open.since_ms)
+                raise refusals.fenced(request.log, claim.run, run.open.holder, run.open.since_ms)
             elif claim.step is Step.RESUME and run.open.lease_ms > now:
                 raise self._busy(request, run, now)
             for call in claim.answers:

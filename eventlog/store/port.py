@@ -176,6 +176,10 @@ class LogStore(Protocol):
         """Append all events of the request, or none. See ``eventlog.errors`` for what it raises."""
         ...
 
+    async def renew(self, log: LogId, run: str, fence: str, lease_ms: int) -> None:
+        """Hold a run for another ``lease_ms`` from now on. Raises ``RunFenced`` or ``RunClosed``."""
+        ...
+
     async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
         """At most ``count`` events with versions ``first`` to ``last``, both included; the end when None."""
         ...

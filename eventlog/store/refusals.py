@@ -8,29 +8,29 @@ import orjson
 
 from eventlog import errors
 from eventlog.codec import content_of
-from eventlog.identity import Cursor
+from eventlog.identity import Cursor, LogId
 from eventlog.store.port import Append, Appended, Entry
 
 
-def name(request: Append) -> str:
+def name(log: LogId) -> str:
     """How messages name the conversation."""
-    return f"conversation {request.log.conversation!r} of {request.log.tenant!r}"
+    return f"conversation {log.conversation!r} of {log.tenant!r}"
 
 
 def reused(request: Append) -> errors.OperationReused:
     return errors.OperationReused(
-        f"operation {request.operation_id!r} was appended to {name(request)} before with other content: "
+        f"operation {request.operation_id!r} was appended to {name(request.log)} before with other content: "
         "use a new operation id for new content"
     )
 
 
 def deleted(request: Append) -> errors.ConversationDeleted:
-    return errors.ConversationDeleted(f"{name(request)} was deleted: use another conversation id")
+    return errors.ConversationDeleted(f"{name(request.log)} was deleted: use another conversation id")
 
 
 def lost(request: Append, last: Cursor) -> errors.LogLost:
     return errors.LogLost(
-        f"version {request.cursor.version} of {name(request)} is gone: the server lost acknowledged events; "
+        f"version {request.cursor.version} of {name(request.log)} is gone: the server lost acknowledged events; "
         f"what is left ends at version {last.version}: open the conversation anew and check what is missing",
         last,
     )
@@ -38,7 +38,7 @@ def lost(request: Append, last: Cursor) -> errors.LogLost:
 
 def truncated(request: Append, base: Cursor) -> errors.Truncated:
     return errors.Truncated(
-        f"version {request.cursor.version} of {name(request)} was trimmed, up to version {base.version}: "
+        f"version {request.cursor.version} of {name(request.log)} was trimmed, up to version {base.version}: "
         "open the conversation anew",
         base,
     )
@@ -46,23 +46,23 @@ def truncated(request: Append, base: Cursor) -> errors.Truncated:
 
 def unknown(request: Append) -> errors.OutcomeUnknown:
     return errors.OutcomeUnknown(
-        f"whether operation {request.operation_id!r} was appended to {name(request)} cannot be learnt: the record "
+        f"whether operation {request.operation_id!r} was appended to {name(request.log)} cannot be learnt: the record "
         "of operations no longer reaches back to it; read the log to find out",
         request.operation_id,
     )
 
 
-def fenced(request: Append, run: str, holder: str, since_ms: int) -> errors.RunFenced:
+def fenced(log: LogId, run: str, holder: str, since_ms: int) -> errors.RunFenced:
     return errors.RunFenced(
-        f"run {run!r} of {name(request)} is held by {holder or 'another'} since {_time(since_ms)}: "
+        f"run {run!r} of {name(log)} is held by {holder or 'another'} since {_time(since_ms)}: "
         "this holder was replaced and must stop",
         run,
     )
 
 
-def closed(request: Append, run: str) -> errors.RunClosed:
+def closed(log: LogId, run: str) -> errors.RunClosed:
     return errors.RunClosed(
-        f"run {run!r} of {name(request)} is not open: it was committed or aborted; start another run, "
+        f"run {run!r} of {name(log)} is not open: it was committed or aborted; start another run, "
         "or add a late result outside any run",
         run,
     )
@@ -76,7 +76,7 @@ def busy(request: Append, run: str, holder: str, since_ms: int, lease_ms: int, n
         else f"its lease runs until {_time(lease_ms)}: wait for it"
     )
     return errors.ConversationBusy(
-        f"run {run!r} of {name(request)} is open, held by {holder or 'another'} since {_time(since_ms)}; {way_out}",
+        f"run {run!r} of {name(request.log)} is open, held by {holder or 'another'} since {_time(since_ms)}; {way_out}",
         run,
         expired=expired,
     )
@@ -84,7 +84,7 @@ def busy(request: Append, run: str, holder: str, since_ms: int, lease_ms: int, n
 
 def answered(request: Append, run: str, call: int, result: int) -> errors.AlreadyAnswered:
     return errors.AlreadyAnswered(
-        f"the function call at version {call} of {name(request)} was answered in run {run!r} at version {result}: "
+        f"the function call at version {call} of {name(request.log)} was answered in run {run!r} at version {result}: "
         "a call has one result in its run",
         run,
     )
@@ -94,13 +94,14 @@ def conflict(request: Append, actual: Cursor) -> errors.VersionConflict:
     expected = request.expected
     wanted = f"version {expected.version}" if isinstance(expected, Cursor) else f"{expected.value!r}"
     return errors.VersionConflict(
-        f"{name(request)} is at version {actual.version}, not at the expected {wanted}: read it again and decide anew",
+        f"{name(request.log)} is at version {actual.version}, not at the expected {wanted}: "
+        "read it again and decide anew",
         actual,
     )
 
 
 def limit(request: Append, what: str) -> errors.LimitExceeded:
-    return errors.LimitExceeded(f"{name(request)}: {what}")
+    return errors.LimitExceeded(f"{name(request.log)}: {what}")
 
 
 def retried(request: Append, entries: list[Entry]) -> Appended:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from eventlog import Conversation, Message, Run, assistant, tool_call, user
-from eventlog.run import FunctionCall
+from eventlog import Conversation, FunctionCall, Message, Run, assistant, tool_call, user
 from projections import history
 from projections.history import ViewName
 

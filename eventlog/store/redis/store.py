@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from hashlib import sha1
-from importlib.resources import files
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from eventlog.errors import (
@@ -30,10 +29,11 @@ from eventlog.store.port import (
     OpenRun,
 )
 from eventlog.store.redis.keys import Keys
+from eventlog.store.redis.script import Script
 from eventlog.store.redis.wire import ConnectionLost, Packed, ReplyError, Wire, pack
 
-_SCRIPT = files(__package__).joinpath("append.lua").read_text()
-_SHA = sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+_APPEND = Script.load("append.lua")
+_RENEW = Script.load("renew.lua")
 _PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
 _new = tuple.__new__  # entries are read by the thousand
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
@@ -87,7 +87,7 @@ class RedisStore:
             # A fresh stamp for every transmission: the same bytes sent twice could not be told apart.
             stamp = new_stamp()
             try:
-                reply = await self._run_script(request, stamp, over, retry=sent)
+                reply = await _APPEND.run(self._appends, *_arguments(self._keys, request, stamp, over, retry=sent))
             except ConnectionLost as error:
                 sent, reason = sent or error.sent, str(error)
             except ServerUnavailable as error:
@@ -109,6 +109,14 @@ class RedisStore:
                 request.operation_id,
             )
         raise ServerUnavailable(f"nothing was appended within {self._deadline:g} s: {reason}")
+
+    async def renew(self, log: LogId, run: str, fence: str, lease_ms: int) -> None:
+        head = self._keys.of_log(log).head
+        code, *details = await self._ask(lambda: _RENEW.run(self._appends, 1, head, run, fence, lease_ms))
+        if code == b"CLOSED":
+            raise refusals.closed(log, run)
+        if code == b"FENCED":
+            raise refusals.fenced(log, run, details[0].decode(), int(details[1]))
 
     async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
         start, end = str(first), "+" if last is None else str(last)
@@ -165,13 +173,6 @@ class RedisStore:
             )
         self._keys = Keys(self._keys.namespace, int(there))
 
-    async def _run_script(self, request: Append, stamp: int, over: str | None, *, retry: bool) -> Any:
-        arguments = _arguments(self._keys, request, stamp, over, retry=retry)
-        reply = await self._appends.execute(pack("EVALSHA", _SHA, *arguments))
-        if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):
-            reply = await self._appends.execute(pack("EVAL", _SCRIPT, *arguments))
-        return reply
-
     def _outcome(self, request: Append, stamp: int, reply: Any, over: str | None) -> Appended:
         if isinstance(reply, int):
             last = reply + len(request.encoded.documents) - 1
@@ -186,18 +187,18 @@ class RedisStore:
         raise _refusal(request, code, details, over)
 
     async def _read(self, packed: Packed) -> Any:
-        return await self._ask(self._reads, packed)
+        return await self._ask(lambda: self._reads.execute(packed))
 
     async def _write(self, packed: Packed) -> Any:
-        return await self._ask(self._appends, packed)
+        return await self._ask(lambda: self._appends.execute(packed))
 
-    async def _ask(self, wire: Wire, packed: Packed) -> Any:
-        """Send a command that may be sent twice without harm, until the deadline."""
+    async def _ask(self, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Send what may be sent twice without harm, until it is answered or the deadline."""
         stop = asyncio.get_running_loop().time() + self._deadline
         pause = _FIRST_PAUSE
         while True:
             try:
-                reply = await wire.execute(packed)
+                reply = await send()
             except (ConnectionLost, ServerUnavailable) as error:
                 reason = str(error)
             else:
@@ -268,9 +269,9 @@ def _refusal(request: Append, code: bytes, details: list[bytes], over: str | Non
         case b"UNKNOWN", _:
             return refusals.unknown(request)
         case b"CLOSED", _:
-            return refusals.closed(request, claim_run)
+            return refusals.closed(request.log, claim_run)
         case b"FENCED", [holder, since]:
-            return refusals.fenced(request, claim_run, holder.decode(), int(since))
+            return refusals.fenced(request.log, claim_run, holder.decode(), int(since))
         case b"BUSY", [run, holder, since, lease, now]:
             return refusals.busy(request, run.decode(), holder.decode(), int(since), int(lease), int(now))
         case b"ANSWERED", [call, result]:
