@@ -10,6 +10,7 @@ from typing import Any
 
 from eventlog import recording
 from eventlog.appender import Appender
+from eventlog.durability import ALWAYS, EVERYSEC, Durability
 from eventlog.edits import check_compaction, check_rewind
 from eventlog.errors import InvalidInput
 from eventlog.events import Draft, Event, Mode
@@ -19,8 +20,8 @@ from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall, Progress
 from eventlog.reading import pages, pages_back
 from eventlog.run import Carry, ResumedRun, Run
-from eventlog.server.check import inspect
-from eventlog.server.embedded import EmbeddedServer
+from eventlog.server.check import check_durability, inspect
+from eventlog.server.embedded import EmbeddedServer, Fsync
 from eventlog.store import refusals
 from eventlog.store.memory import MemoryStore
 from eventlog.store.port import ANY, Appended, Expected, Head, Limits, LogStore, RunClaim, Step
@@ -58,28 +59,41 @@ class EventLog:
         partitions: int | None = None,
         limits: Limits | None = None,
         deadline: float = 30.0,
+        durability: Durability | str = EVERYSEC,
     ) -> AsyncIterator[EventLog]:
         """Open the log at ``url`` (``redis://``, ``rediss://``, ``unix://``; ``memory://`` for tests).
 
         Without a URL the embedded server is used: it is started when nobody has, keeps its files
         in ``data``, and stops with its last user. ``partitions`` (16 unless chosen) is fixed when
         the namespace is first used. ``deadline`` in seconds bounds each operation, retries
-        included. Raises errors of the ``ServerError`` branch, and ``InvalidInput`` for what is no URL.
+        included. ``durability`` is what an acknowledged append must survive: ``memory``,
+        ``everysec`` (a power cut loses about a second), ``always``, or ``replicated(n)``; a server
+        that is known not to keep it is refused. Raises errors of the ``ServerError`` branch, and
+        ``InvalidInput`` for what is no URL.
         """
+        wanted = Durability.parse(durability) if isinstance(durability, str) else durability
         if url == "memory://":
             yield cls(MemoryStore(partitions=partitions or 16, limits=limits))
             return
         async with AsyncExitStack() as closing:
             if url is None:
-                server = await closing.enter_async_context(await EmbeddedServer.open(data))
+                fsync: Fsync = "always" if wanted == ALWAYS else "everysec"
+                server = await closing.enter_async_context(await EmbeddedServer.open(data, fsync=fsync))
                 url, notes = server.url, server.notes
             else:
-                notes = (await inspect(url)).warnings
+                notes = ()
+            report = await inspect(url)
+            check_durability(report, wanted)
             store = await RedisStore.connect(
-                url, namespace=namespace, partitions=partitions, limits=limits, deadline=deadline
+                url,
+                namespace=namespace,
+                partitions=partitions,
+                limits=limits,
+                deadline=deadline,
+                replicas=wanted.replicas,
             )
             closing.push_async_callback(store.close)
-            yield cls(store, notes)
+            yield cls(store, (*notes, *report.warnings))
 
     def tenant(self, tenant: str) -> Tenant:
         """Whose data it is. The application captures this; never let a model fill it in."""

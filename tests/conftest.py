@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import socket
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
@@ -68,3 +69,11 @@ async def served(server: str) -> AsyncIterator[EventLog]:
     """A fresh log on a real server."""
     async with EventLog.open(server, namespace=f"t{uuid4().hex[:12]}") as opened:
         yield opened
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port of this machine that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

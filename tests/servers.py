@@ -68,23 +68,28 @@ class Started:
 
     def _process(self, kind: str) -> str:
         socket = self.home / f"{kind}.sock"
-        command = [_executable(kind), "--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no"]
-        process = subprocess.Popen([*command, "--dir", str(self.home)], stdout=subprocess.DEVNULL)
+        directory = self.home / kind
+        directory.mkdir()
+        command = [_executable(kind), "--port", "0", "--unixsocket", str(socket), "--save", ""]
+        process = subprocess.Popen(
+            [*command, "--appendonly", "yes", "--dir", str(directory)], stdout=subprocess.DEVNULL
+        )
         self._stack.callback(process.wait)
         self._stack.callback(process.terminate)
         client = self._stack.enter_context(redis.Redis(unix_socket_path=str(socket)))
-        _wait_for(client, command[0])
+        wait_for(client, command[0])
         return f"unix://{socket}"
 
     def _container(self) -> str:
         image = os.environ.get("EVENTLOG_TEST_IMAGE", "valkey/valkey:8")
         container = self._stack.enter_context(DockerContainer(image).with_exposed_ports(6379))
         host, port = container.get_container_host_ip(), int(container.get_exposed_port(6379))
-        _wait_for(self._stack.enter_context(redis.Redis(host, port)), image)
+        wait_for(self._stack.enter_context(redis.Redis(host, port)), image)
         return f"redis://{host}:{port}"
 
 
-def _wait_for(client: redis.Redis, name: str) -> None:
+def wait_for(client: redis.Redis, name: str) -> None:
+    """Wait until the server answers."""
     deadline = time.monotonic() + 30
     while True:
         try:

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from eventlog.durability import Durability
 from eventlog.errors import InvalidInput, ServerUnavailable, ServerUnfit
 from eventlog.server.binary import OLDEST
 
@@ -30,6 +31,8 @@ class ServerReport:
     appendfsync: str | None
     """``everysec``, ``always`` or ``no``."""
     maxmemory_policy: str | None
+    replicas: int
+    """How many replicas are connected."""
     warnings: tuple[str, ...]
     """For people to read: what is not as it should be, and what could not be learnt."""
 
@@ -83,7 +86,33 @@ async def check(client: Redis) -> ServerReport:
         warnings.append("appendonly is no: a crash of the server loses events. Set it to yes")
     elif appendfsync == "no":
         warnings.append("appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always")
-    return ServerReport(name, version, role, appendonly, appendfsync, policy, tuple(warnings))
+    replicas = int(info.get("connected_slaves", 0))
+    return ServerReport(name, version, role, appendonly, appendfsync, policy, replicas, tuple(warnings))
+
+
+def check_durability(report: ServerReport, wanted: Durability) -> None:
+    """Raise ``ServerUnfit`` when the server is known not to keep what ``wanted`` promises."""
+    wish = f"durability={wanted}"
+    if wanted.replicas:
+        if report.replicas < wanted.replicas:
+            raise ServerUnfit(
+                f"{wish} needs {wanted.replicas} connected replicas, the server has {report.replicas}: "
+                "connect replicas (REPLICAOF), or open with another durability"
+            )
+        return
+    if wanted.name == "memory":
+        return
+    if report.appendonly is False:
+        raise ServerUnfit(
+            f"{wish} needs an append-only file, and the server keeps none: CONFIG SET appendonly yes, "
+            "or open with durability='memory' when losing events is fine"
+        )
+    fitting = ("always",) if wanted.name == "always" else ("everysec", "always")
+    if report.appendfsync is not None and report.appendfsync not in fitting:
+        raise ServerUnfit(
+            f"{wish} needs appendfsync {wanted.name}, and the server has {report.appendfsync}: "
+            f"CONFIG SET appendfsync {wanted.name}, or open with another durability"
+        )
 
 
 def _refuse_unfit(name: str, version: str, role: str, policy: str | None, limit: int, *, clustered: bool) -> None:

@@ -11,10 +11,10 @@
 --   step run fence lease mode exclusive holder last_call closes answers alone superseded-runs…
 local call = redis.call
 local log, head, ops, old_ops, feed = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local operation, digest, stamp, cursor, expected, flag, generation, path, kinds, id_prefix, events =
-    unpack(ARGV, 1, 11)
+local operation, digest, stamp, cursor, expected, flag, replicated, generation, path, kinds, id_prefix, events =
+    unpack(ARGV, 1, 12)
 local count = tonumber(events)
-local FIRST = 11
+local FIRST = 12
 local extra = flag == 'over' and FIRST or FIRST + count
 local step, run = ARGV[extra + 1], ARGV[extra + 2]
 
@@ -28,12 +28,20 @@ local last = known[1] or base
 local own = run and known[8]
 local version = version_of(last)
 
+local function confirm()
+  -- WAIT answers at once on a connection that wrote nothing: what replicas must confirm again must write
+  if replicated == '1' then
+    call('HSET', head, 'confirmed', operation)
+  end
+end
+
 -- 1. a retry is recognised before anything can refuse it
 local first = nil
 local record = call('HGET', ops, operation) or call('HGET', old_ops, operation)
 if record then
   local at, n, s, d = string.match(record, '^(%d+):(%d+):(%d+):(.*)$')
   if d == digest then
+    confirm()
     return { 'DUPLICATE', at, n, s }
   end
   first = tonumber(at)
@@ -50,6 +58,7 @@ if not first and step == 'start' and own then
   first = tonumber(string.match(own, '^[^|]*|%d|(%d+)'))
 end
 if first then
+  confirm()
   return { 'FOUND', call('XRANGE', log, first, first + count) }
 end
 

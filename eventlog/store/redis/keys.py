@@ -2,7 +2,7 @@
 
     {<ns>:<p>}:log:<tenant>/<conversation>    stream; entry id <version>-<stamp>; one field, e: the event's document
     {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, rotated, records,
-                                              open, and for each open run run:<run> and
+                                              confirmed, open, and for each open run run:<run> and
                                               answer:<call version>:<run>
     {<ns>:<p>}:ops:<tenant>/<conversation>    hash: operation id -> first:count:stamp:digest
     {<ns>:<p>}:old-ops:<tenant>/<conversation>  the generation of operations before

@@ -30,24 +30,28 @@ from eventlog.store.port import (
 )
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.script import Script
-from eventlog.store.redis.wire import ConnectionLost, Packed, ReplyError, Wire, pack
+from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, ReplyError, Wire, pack
 
 _APPEND = Script.load("append.lua")
 _RENEW = Script.load("renew.lua")
 _PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
 _new = tuple.__new__  # entries are read by the thousand
+_SILENCE = 5.0
+"""Seconds after which a server that says nothing counts as gone."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
 class RedisStore:
     """A ``LogStore`` on a server. Make one with ``connect``; it holds two connections, whatever the load."""
 
-    def __init__(self, url: str, keys: Keys, limits: Limits, deadline: float) -> None:
+    def __init__(self, url: str, keys: Keys, limits: Limits, deadline: float, replicas: int) -> None:
         self._keys = keys
         self._limits = limits
         self._deadline = deadline
-        self._appends = Wire(url)
-        self._reads = Wire(url)
+        self._replicas = replicas
+        timeout = min(_SILENCE, deadline)
+        self._appends = Wire(url, timeout=timeout, replicas=replicas)
+        self._others = Wire(url, timeout=timeout)
 
     @classmethod
     async def connect(
@@ -58,16 +62,18 @@ class RedisStore:
         partitions: int | None = None,
         limits: Limits | None = None,
         deadline: float = 30.0,
+        replicas: int = 0,
     ) -> RedisStore:
         """Connect, and lay the namespace out or check that it is laid out as asked.
 
         ``partitions`` is fixed by whoever lays the namespace out (16 unless chosen); None takes
-        what is there. ``deadline`` in seconds bounds each operation, retries included. Raises
+        what is there. ``deadline`` in seconds bounds each operation, retries included. An append is
+        acknowledged once ``replicas`` replicas hold it, else it is ``OutcomeUnknown``. Raises
         ``LayoutMismatch``, ``ServerUnavailable`` or ``ServerUnfit``.
         """
         if partitions is not None and not 1 <= partitions <= 16_384:
             raise LayoutMismatch(f"{partitions} partitions: choose 1 to 16,384")
-        store = cls(url, Keys(namespace, partitions or 16), limits or Limits(), deadline)
+        store = cls(url, Keys(namespace, partitions or 16), limits or Limits(), deadline, replicas)
         try:
             await store._lay_out(partitions)
         except BaseException:
@@ -87,9 +93,19 @@ class RedisStore:
             # A fresh stamp for every transmission: the same bytes sent twice could not be told apart.
             stamp = new_stamp()
             try:
-                reply = await _APPEND.run(self._appends, *_arguments(self._keys, request, stamp, over, retry=sent))
+                reply = await _APPEND.run(
+                    self._appends,
+                    *_arguments(self._keys, request, stamp, over, retry=sent, replicated=bool(self._replicas)),
+                )
             except ConnectionLost as error:
                 sent, reason = sent or error.sent, str(error)
+            except NotReplicated as error:
+                self._outcome(request, stamp, error.reply, over)  # a refusal stands, whoever holds what was written
+                raise OutcomeUnknown(
+                    f"operation {request.operation_id!r} is on the primary, but {error}: append it again with the "
+                    "same operation id to have it confirmed",
+                    request.operation_id,
+                ) from None
             except ServerUnavailable as error:
                 reason = str(error)
             else:
@@ -97,6 +113,8 @@ class RedisStore:
                     return self._outcome(request, stamp, reply, over)
                 reason = str(reply)
                 if not reason.startswith(_PASSING):
+                    if sent:
+                        break  # an earlier transmission may have been written
                     raise _server_error(reason)
             if asyncio.get_running_loop().time() + pause > stop:
                 break
@@ -104,7 +122,7 @@ class RedisStore:
             pause = min(pause * 2, _LONGEST_PAUSE)
         if sent:
             raise OutcomeUnknown(
-                f"operation {request.operation_id!r} was sent and no reply came within {self._deadline:g} s "
+                f"operation {request.operation_id!r} was sent and its reply is lost "
                 f"({reason}): append it again with the same operation id to learn its outcome",
                 request.operation_id,
             )
@@ -112,7 +130,7 @@ class RedisStore:
 
     async def renew(self, log: LogId, run: str, fence: str, lease_ms: int) -> None:
         head = self._keys.of_log(log).head
-        code, *details = await self._ask(lambda: _RENEW.run(self._appends, 1, head, run, fence, lease_ms))
+        code, *details = await self._ask(lambda: _RENEW.run(self._others, 1, head, run, fence, lease_ms))
         if code == b"CLOSED":
             raise refusals.closed(log, run)
         if code == b"FENCED":
@@ -122,13 +140,13 @@ class RedisStore:
         start, end = str(first), "+" if last is None else str(last)
         key = self._keys.of_log(log).log
         if reverse:
-            reply = await self._read(pack("XREVRANGE", key, end, start, "COUNT", count))
+            reply = await self._send(pack("XREVRANGE", key, end, start, "COUNT", count))
         else:
-            reply = await self._read(pack("XRANGE", key, start, end, "COUNT", count))
+            reply = await self._send(pack("XRANGE", key, start, end, "COUNT", count))
         return [_entry(item) for item in reply]
 
     async def head(self, log: LogId) -> Head:
-        reply = await self._read(pack("HGETALL", self._keys.of_log(log).head))
+        reply = await self._send(pack("HGETALL", self._keys.of_log(log).head))
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
         base = _cursor(log, fields.get(b"base", b"0-0"))
         try:
@@ -149,18 +167,18 @@ class RedisStore:
 
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         key = self._keys.conversations(partition)
-        reply = await self._read(pack("ZRANGE", key, offset, offset + count - 1))
+        reply = await self._send(pack("ZRANGE", key, offset, offset + count - 1))
         return [LogId.of_path(path.decode()) for path in reply]
 
     async def close(self) -> None:
         await self._appends.close()
-        await self._reads.close()
+        await self._others.close()
 
     async def _lay_out(self, partitions: int | None) -> None:
         meta = self._keys.meta
-        await self._write(pack("HSETNX", meta, "partitions", self._keys.partitions))
-        await self._write(pack("HSETNX", meta, "layout", LAYOUT))
-        layout, there = await self._read(pack("HMGET", meta, "layout", "partitions"))
+        await self._send(pack("HSETNX", meta, "partitions", self._keys.partitions))
+        await self._send(pack("HSETNX", meta, "layout", LAYOUT))
+        layout, there = await self._send(pack("HMGET", meta, "layout", "partitions"))
         if layout != str(LAYOUT).encode():
             raise LayoutMismatch(
                 f"namespace {self._keys.namespace!r} has layout {layout!r}, this version reads {LAYOUT}: "
@@ -186,11 +204,8 @@ class RedisStore:
             return refusals.retried(request, [_entry(item) for item in details[0]])
         raise _refusal(request, code, details, over)
 
-    async def _read(self, packed: Packed) -> Any:
-        return await self._ask(lambda: self._reads.execute(packed))
-
-    async def _write(self, packed: Packed) -> Any:
-        return await self._ask(lambda: self._appends.execute(packed))
+    async def _send(self, packed: Packed) -> Any:
+        return await self._ask(lambda: self._others.execute(packed))
 
     async def _ask(self, send: Callable[[], Awaitable[Any]]) -> Any:
         """Send what may be sent twice without harm, until it is answered or the deadline."""
@@ -214,7 +229,7 @@ class RedisStore:
 
 
 def _arguments(
-    keys: Keys, request: Append, stamp: int, over: str | None, *, retry: bool
+    keys: Keys, request: Append, stamp: int, over: str | None, *, retry: bool, replicated: bool = False
 ) -> tuple[str | bytes | int, ...]:
     """The keys and arguments of append.lua, in its order."""
     encoded, expected = request.encoded, request.expected
@@ -227,6 +242,7 @@ def _arguments(
         request.cursor.entry_id,
         expected.value if isinstance(expected, Expectation) else expected.entry_id,
         "over" if over else ("retry" if retry else ""),
+        "1" if replicated else "",
         OPERATION_WINDOW,
         request.log.path,
         encoded.kinds,

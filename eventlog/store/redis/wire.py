@@ -36,13 +36,26 @@ def pack(*arguments: str | bytes | int) -> Packed:
     return cast(bytes, hiredis.pack_command(arguments))  # type: ignore[arg-type]
 
 
-class _Line(asyncio.Protocol):
-    """One live connection: writes batches, matches replies to futures in order."""
+class NotReplicated(Exception):
+    """The server replied, and fewer replicas than wanted hold what it wrote. ``reply`` is its reply."""
 
-    def __init__(self, writer: asyncio.StreamWriter, timeout: float) -> None:
+    def __init__(self, acknowledged: object, wanted: int, reply: object) -> None:
+        super().__init__(f"{acknowledged} of {wanted} replicas hold it")
+        self.reply = reply
+
+
+class _Line(asyncio.Protocol):
+    """One live connection: writes batches, matches replies to futures in order.
+
+    With ``replicas``, each batch is followed by one WAIT, and its replies are held back until that
+    many replicas hold what the batch wrote.
+    """
+
+    def __init__(self, writer: asyncio.StreamWriter, timeout: float, replicas: int) -> None:
         self._writer = writer  # kept alive: it closes its transport when it is collected
         self._transport = cast(asyncio.Transport, writer.transport)
         self._timeout = timeout
+        self._replicas = replicas
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(notEnoughData=self)
         self._unsent: list[tuple[Packed, asyncio.Future[Any]]] = []
@@ -81,8 +94,33 @@ class _Line(asyncio.Protocol):
             self._progress = self._loop.time()
         if self._watchdog is None:
             self._watchdog = self._loop.call_later(self._timeout, self._watch)
+        if self._replicas:
+            batch = self._held_back(batch)
         self._waiting.extend(future for _, future in batch)
-        self._transport.write(batch[0][0] if len(batch) == 1 else b"".join(packed for packed, _ in batch))
+        self._transport.write(batch[0][0] if len(batch) == 1 else b"".join([packed for packed, _ in batch]))
+
+    def _held_back(self, batch: list[tuple[Packed, asyncio.Future[Any]]]) -> list[tuple[Packed, asyncio.Future[Any]]]:
+        """The batch with a WAIT behind it; whoever waits for a reply gets it once replicas hold the batch."""
+        replies: list[tuple[Packed, asyncio.Future[Any]]] = [
+            (packed, self._loop.create_future()) for packed, _ in batch
+        ]
+        wait: asyncio.Future[Any] = self._loop.create_future()
+
+        def deliver(_wait: asyncio.Future[Any]) -> None:
+            for (_, reply), (_, waiting) in zip(replies, batch, strict=True):
+                error = reply.exception() or wait.exception()
+                if waiting.done():
+                    continue
+                if error is not None:
+                    waiting.set_exception(error)
+                elif isinstance(reply.result(), ReplyError) or _enough(wait.result(), self._replicas):
+                    waiting.set_result(reply.result())
+                else:
+                    waiting.set_exception(NotReplicated(wait.result(), self._replicas, reply.result()))
+
+        wait.add_done_callback(deliver)
+        milliseconds = int(self._timeout * 1000 / 2)
+        return [*replies, (pack("WAIT", self._replicas, milliseconds), wait)]
 
     def _watch(self) -> None:
         self._watchdog = None
@@ -131,15 +169,22 @@ class _Line(asyncio.Protocol):
         self._unsent.clear()
 
 
+def _enough(acknowledged: object, replicas: int) -> bool:
+    return isinstance(acknowledged, int) and acknowledged >= replicas
+
+
 class Wire:
     """A shared connection to one server, made anew when it broke.
 
-    ``timeout`` in seconds bounds connecting and the wait for a server that says nothing.
+    ``timeout`` in seconds bounds connecting and the wait for a server that says nothing. With
+    ``replicas``, a reply is given once that many replicas hold what was written, else
+    ``NotReplicated`` is raised.
     """
 
-    def __init__(self, url: str, *, timeout: float = 5.0) -> None:
+    def __init__(self, url: str, *, timeout: float = 5.0, replicas: int = 0) -> None:
         self._pool = redis.asyncio.ConnectionPool.from_url(url, protocol=2, socket_connect_timeout=timeout)
         self._timeout = timeout
+        self._replicas = replicas
         self._line: _Line | None = None
         self._connecting: asyncio.Task[_Line] | None = None
 
@@ -187,4 +232,4 @@ class Wire:
         # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
         writer = cast(asyncio.StreamWriter, connection._writer)
         connection._writer = connection._reader = None
-        return _Line(writer, self._timeout)
+        return _Line(writer, self._timeout, self._replicas)
