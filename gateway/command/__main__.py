@@ -1,0 +1,5 @@
+"""``python -m gateway.command`` is ``eventlog``."""
+
+from gateway.command import main
+
+main()

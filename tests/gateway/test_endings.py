@@ -1,0 +1,232 @@
+"""How a command ends: exit codes, what it says, and where."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from gateway.command import app
+from tests.gateway.cli import Cli
+
+SHORT = {"id": "c", "messages": [{"role": "assistant", "content": "x"}]}
+COMMANDS = ("demo", "import", "export", "append", "log", "history", "explain", "runs", "rewind", "compact")
+READING = ("log", "history", "explain", "runs")
+LINE = json.dumps(
+    {"id": "c", "messages": [{"role": "user", "content": "🌍"}, {"role": "assistant", "content": "x" * 5000}]}
+)
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-c", "from gateway.command import main; main()", *arguments]
+
+
+def environment(cli: Cli | None = None, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    return {**kept, **(cli.env if cli else {}), **more}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_states_the_exit_codes(name: str) -> None:
+    result = CliRunner().invoke(app, [name, "--help"], terminal_width=200)
+    assert result.exit_code == 0
+    assert "--url" in result.stdout
+    assert "--data" in result.stdout
+    for line in ("0    done", "1    an error", "2    wrong usage", "3    import: some lines", "130  interrupted"):
+        assert line in result.stdout
+    assert ("--json" in result.stdout) == (name not in ("demo", "export"))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "nonsense",
+        "log",
+        "history -c c --view all",
+        "history -c c --last 0",
+        "history -c c --at -1",
+        "history -c c --repair --view everything",
+        "explain -c c --view everything",
+        "log -c c --limit 0",
+        "import nowhere.jsonl --format openai-chat --mode per-run",
+        "import . --format openai-chat --mode per-run",
+        "import - --format openai-chat",
+        "import - --format other --mode per-run",
+        "import - --format openai-chat --mode per-day",
+        "append -c c nowhere.json",
+        "rewind -c c",
+        "rewind -c c --to -1",
+        "compact -c c --through 0 --message m",
+        "compact -c c --through 1",
+        "compact -c c --through 1 --message m --file -",
+        "runs -c c --color",
+    ],
+)
+def test_wrong_usage_ends_with_2_and_touches_no_server(arguments: str) -> None:
+    result = CliRunner().invoke(app, arguments.split(), env={"EVENTLOG_URL": "redis://127.0.0.1:1"})
+    assert result.exit_code == 2
+    assert "Usage:" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["log", "-c", "c", "--after", "7"], "'7' is not a cursor"),
+        (["log", "-c", "c", "--after", "0-0~00000000"], "is of another conversation or tenant"),
+        (["history", "-c", ""], "conversation '' has 0 bytes"),
+        (["history", "-c", "x" * 1001], "has 1,001 bytes"),
+        (["history", "-c", "c", "--at", "9"], "at=9: the log of conversation 'c' ends at version 0"),
+        (["runs", "-c", "c", "--tenant", ""], "tenant '' has 0 bytes"),
+        (["runs", "-c", "c", "--namespace", "a b"], "namespace 'a b'"),
+        (["runs", "-c", "c", "--url", "http://localhost"], "not the URL of a server"),
+        (["runs", "-c", "c", "--url", "redis://127.0.0.1:1"], "the server does not answer"),
+        (["append", "-c", "c", "--message", "m", "--expected", "soon"], "'soon' is not a cursor"),
+        (["append", "-c", "c", "--message", "\ud800"], "lone surrogate"),
+        (["rewind", "-c", "c", "--to", "1"], "cannot rewind to version 1"),
+        (["compact", "-c", "c", "--through", "1", "--message", "m"], "cannot compact through version 1"),
+        (["export", "--output", "/nowhere/at/all"], "No such file or directory"),
+    ],
+)
+def test_an_error_ends_with_1_and_one_line_on_stderr(cli: Cli, arguments: list[str], problem: str) -> None:
+    result = cli.run(*arguments)
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert problem in result.stderr
+    assert result.stderr.startswith("eventlog: ")
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_the_process_ends_with_the_same_codes_and_no_traceback(cli: Cli) -> None:
+    def code(*arguments: str, stdin: str = "") -> int:
+        done = subprocess.run(
+            command(*arguments), env=environment(cli), input=stdin, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode
+
+    importing = ("import", "-", "--format", "openai-chat", "--mode", "per-run")
+    assert code(*importing, stdin=LINE) == 0
+    assert code(*importing, stdin="{") == 3
+    assert code("log", "-c", "c", "--after", "x") == 1
+    assert code("log") == 2
+    assert code("history", "-c", b"\xff".decode(errors="surrogateescape")) == 1
+
+
+def test_a_pipe_that_is_closed_early_leaves_no_traceback(cli: Cli) -> None:
+    cli.import_lines(*(json.dumps({**json.loads(LINE), "id": f"c{number}"}) for number in range(40)))
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command("export"), env=environment(cli), stdout=pipe, stderr=pipe) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.stderr.read() == b""
+
+
+def test_what_the_output_cannot_encode_is_shown_by_its_number(cli: Cli) -> None:
+    cli.import_lines(LINE)
+    done = subprocess.run(
+        command("history", "-c", "c"),
+        env=environment(cli, PYTHONIOENCODING="latin-1"),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "\n  \\U0001f30d\n" in done.stdout
+
+
+def test_an_import_that_is_interrupted_while_it_writes_ends_with_130(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(json.dumps({**SHORT, "id": f"c{number}"}) for number in range(20_000)))
+    with importing(cli, str(file)) as process:
+        deadline = time.monotonic() + 60
+        while not cli.exported():
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert all(line == {**SHORT, "id": line["id"]} for line in cli.exported())
+
+
+def test_an_import_that_is_interrupted_while_it_reads_ends_with_130(cli: Cli) -> None:
+    with importing(cli, "-") as process:
+        assert process.stdin is not None
+        # More than a pipe holds: when all is written, the command is reading.
+        process.stdin.write(b" " * 1_000_000)
+        process.stdin.flush()
+        process.send_signal(signal.SIGINT)
+        process.wait(timeout=30)
+        assert process.stderr is not None
+        assert (process.returncode, process.stderr.read()) == (130, b"")
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+
+
+@contextmanager
+def importing(cli: Cli, source: str) -> Iterator[subprocess.Popen[bytes]]:
+    """An import in a process of its own, which does not outlive the test."""
+    pipe = subprocess.PIPE
+    arguments = command("import", source, "--format", "openai-chat", "--mode", "per-run")
+    with subprocess.Popen(arguments, env=environment(cli), stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_without_a_url_the_embedded_server_keeps_its_files_in_the_data_directory(tmp_path: Path) -> None:
+    env = {"EVENTLOG_URL": "", "EVENTLOG_DATA": str(tmp_path / "data")}
+    first = CliRunner().invoke(app, ["append", "-c", "c", "--message", "kept"], env=env)
+    assert (first.exit_code, first.stderr) == (0, "")
+    shown = CliRunner().invoke(app, ["history", "-c", "c", "--data", str(tmp_path / "data")], env={"EVENTLOG_URL": ""})
+    assert "  kept\n" in shown.stdout
+    other = CliRunner().invoke(app, ["history", "-c", "c", "--data", str(tmp_path / "other")], env=env)
+    assert "kept" not in other.stdout
+
+
+def test_tenants_do_not_see_each_other(cli: Cli) -> None:
+    cli.out("append", "-c", "b/c", "--tenant", "a", "--message", "secret")
+    assert cli.json("history", "-c", "c", "--tenant", "a/b")["messages"] == []
+    assert cli.exported("--tenant", "a/b") == []
+    assert len(cli.exported("--tenant", "a")) == 1
+
+
+def test_the_demo_is_called_with_where_to_play(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[Any] = []
+
+    async def demo(*arguments: Any) -> None:
+        asked.append(arguments)
+
+    monkeypatch.setattr("gateway.demo.demo", demo)
+    result = CliRunner().invoke(app, ["demo", "--data", str(tmp_path)], env={"EVENTLOG_URL": "unix:///x"})
+    assert result.exit_code == 0
+    [(url, data, console)] = asked
+    assert (url, data) == ("unix:///x", tmp_path)
+    assert not console.is_terminal
+
+
+def test_a_terminal_gets_a_table_and_a_pipe_plain_lines(cli: Cli) -> None:
+    cli.import_lines(LINE)
+    ours, theirs = pty.openpty()
+    done = subprocess.run(command("runs", "-c", "c"), env=environment(cli, TERM="xterm"), stdout=theirs, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert done.returncode == 0
+    assert "completed" in shown
+    plain = cli.out("runs", "-c", "c")
+    assert "\x1b" not in plain
+    assert plain.count("\n") == 1
+    assert len(plain.split("\t")) == 10
