@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from eventlog.codec import Encoded, encode
-from eventlog.errors import AlreadyAnswered, InvalidEvent
+from eventlog.errors import AlreadyAnswered, InvalidEvent, InvalidInput
 from eventlog.events import Draft
 from eventlog.identity import Cursor, LogId, check_id, new_id
 from eventlog.store.port import ANY, Append, Appended, Expectation, Expected, LogStore, RunClaim
@@ -45,6 +45,8 @@ class Appender:
             raise InvalidEvent("events", "an operation needs at least one event")
         if claim is not None and len(set(claim.answers)) < len(claim.answers):
             raise AlreadyAnswered("two results of one operation answer the same call: send one", claim.run)
+        if claim is not None and claim.run in supersedes:
+            raise InvalidInput(f"run {claim.run!r} cannot supersede itself: end it, or name other runs")
         expectation = Expectation(expected) if expected in _NAMED else self.log.check_cursor(expected)
         encoded = encode(drafts, operation, _now())
         return self._send(operation, encoded, expectation, claim, alone, supersedes)

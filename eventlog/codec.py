@@ -31,6 +31,9 @@ SCHEMA: Mapping[str, int] = dict.fromkeys(DATA, 1)
 UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
 """(type, schema version) -> the function that lifts such data to the next version."""
 
+_UNIONS = frozenset({"parts", "partial"})
+"""The fields whose items are one of several shapes."""
+
 _new = tuple.__new__  # a NamedTuple's own constructor takes twice as long, and events are read by the thousand
 
 _VALIDATE: dict[str, Callable[[object], object]] = {
@@ -102,9 +105,20 @@ def decode(
         raise Unreadable(
             f"version {version} does not hold an event: {document[:80]!r}; restore it from a backup"
         ) from error
-    if type(data) is not dict:
-        raise Unreadable(f"version {version} holds an event without data: {document[:80]!r}; restore it from a backup")
+    if type(data) is not dict or not _fits(event):
+        raise Unreadable(f"version {version} does not hold an event: {document[:80]!r}; restore it from a backup")
     return event
+
+
+def _fits(event: Event) -> bool:
+    """Whether the fields that every reader builds on are of the type they must be."""
+    return (
+        type(event.type) is str
+        and type(event.id) is str
+        and (event.run is None or type(event.run) is str)
+        and (event.call is None or type(event.call) is int)
+        and type(event.schema) is int
+    )
 
 
 def content_of(document: bytes) -> bytes:
@@ -177,13 +191,14 @@ def _id(value: str, path: str) -> bytes:
 def _invalid(error: ValidationError, index: int) -> InvalidEvent:
     """The first fault that pydantic found, with its path in our terms (it names a union's branch, too)."""
     first = error.errors(include_url=False)[0]
-    where, after_index = f"events[{index}].data", False
+    where, field, in_union = f"events[{index}].data", "", False
     for step in first["loc"]:
         if isinstance(step, int):
-            where += f"[{step}]"
-        elif not after_index:
-            where += f".{step}"
-        after_index = isinstance(step, int)
+            where, in_union = f"{where}[{step}]", field in _UNIONS
+        elif in_union:
+            in_union = False  # pydantic names the branch of the union, which is no part of the path
+        else:
+            where, field = f"{where}.{step}", step
     return InvalidEvent(where, f"{first['msg']}; got {ascii(first['input'])[:80]}")
 
 

@@ -20,6 +20,7 @@
     ├── Gap                      events that should be there are not
     │   ├── LogLost              they were there and the server lost them
     │   └── Truncated            they were trimmed on purpose
+    ├── LogClosed                the log was closed while it was used, or before
     ├── Unreadable               a stored event or key that does not hold what it should
     └── ServerError              the server, or the way to it
         ├── ServerNotFound       no server binary on this machine
@@ -144,6 +145,10 @@ class LogLost(Gap):
 
 class Truncated(Gap):
     """The events were trimmed. ``available`` is the last trimmed one: read after it."""
+
+
+class LogClosed(EventLogError):
+    """The log was closed while it was used, or before: open it again."""
 
 
 class Unreadable(EventLogError):

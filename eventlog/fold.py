@@ -13,7 +13,8 @@ returns what changes in the view; ``eventlog.ledger`` keeps the view itself.
 6. A result closes the call it answers, also one that enters later. Where it does not say: the
    oldest open call of that id in its own run, else the newest open one. Entering closes a call.
 
-The fold is total: an event it does not know, or that refers to what is not there, changes nothing.
+The fold is total: what it does not know, what refers to what is not there and what is not of the shape it
+should be changes nothing.
 """
 
 from __future__ import annotations
@@ -150,8 +151,10 @@ class State:
     """Version of an open function call -> version of the request for its approval."""
     doubtful: list[StartedCall] = field(default_factory=list)
     """Calls that ended without a known outcome, since a completed call last sent the whole history."""
-    out_of_step: int = 0
-    """Since which version the service's own memory is known to differ from the view; 0 when not."""
+    cause: int = 0
+    """The newest version that made the service's own memory differ from the view; 0 when there is none."""
+    fresh: int = 0
+    """The newest start of a call that continued nothing and whose unit has entered; 0 when there is none."""
 
     def apply(self, event: Event) -> Sequence[Change]:
         """Take the next event; return what changes in the view.
@@ -167,8 +170,8 @@ class State:
 
     def enter(self, unit: Unit | None, items: Iterable[Item]) -> list[tuple[int, int]]:
         """Let these calls and results enter, in order; return the pairs (result, call) that were closed."""
-        if unit is not None and unit.continues is None and unit.started > self.out_of_step:
-            self.out_of_step = 0
+        if unit is not None and unit.continues is None:
+            self.fresh = max(self.fresh, unit.started)
         return self.calls.enter(items)
 
     def restore(self, calls: Calls, approvals: dict[int, int]) -> None:
@@ -182,8 +185,16 @@ class State:
 
     @property
     def in_step(self) -> bool:
-        """Whether the service's own memory is what the view shows, as far as the log tells."""
-        return not self.out_of_step and not any(run.units or run.calls for run in self.runs.values())
+        """Whether the service's own memory is what the view shows, as far as the log tells.
+
+        Not from a rewind, a compaction, a call in doubt, or a completed call of a per-run run that
+        is not committed, until a unit enters whose call started later and continued nothing.
+        """
+        causes = [self.cause]
+        for run in self.runs.values():
+            causes += [call.started for call in run.calls.values()]
+            causes += [unit.completed for unit in run.units]
+        return not any(cause >= self.fresh for cause in causes if cause)
 
     def _pending(self) -> set[int]:
         """The calls of completed service calls whose run has yet to be committed."""
@@ -204,7 +215,7 @@ class State:
 
     def _fall_out(self, *calls: StartedCall) -> None:
         """The service may hold what the view does not show, or the other way round."""
-        self.out_of_step = self.version
+        self.cause = self.version
         self.doubtful += calls
 
 
@@ -216,13 +227,14 @@ def item_of(event: Event) -> Item | None:
     if event.type == "function-call":
         return Item(event.version, "call", event.run, event.call, data.get("call_id", ""))
     if event.type == "function-result":
+        answers = data.get("answers")
         return Item(
             event.version,
             "result",
             event.run,
             event.call,
             data.get("call_id", ""),
-            data.get("answers"),
+            answers if type(answers) is int else None,
             bool(data.get("synthetic")),
         )
     return None
@@ -253,8 +265,14 @@ def _run_started(state: State, event: Event) -> Sequence[Change]:
 def _call_started(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.get(event.run or "")
     if run is not None and event.run is not None and event.call is not None:
-        sends = tuple(event.data.get("sends", ()))
-        run.calls[event.call] = StartedCall(event.run, event.call, event.version, sends, event.data.get("continues"))
+        sends = event.data.get("sends")
+        run.calls[event.call] = StartedCall(
+            event.run,
+            event.call,
+            event.version,
+            tuple([version for version in sends if type(version) is int]) if type(sends) is list else (),
+            _object(event.data.get("continues")),
+        )
     return _NOTHING
 
 
@@ -271,7 +289,7 @@ def _call_completed(state: State, event: Event) -> Sequence[Change]:
         call.sends,
         tuple(call.outputs),
         call.continues,
-        event.data.get("service"),
+        _object(event.data.get("service")),
     )
     if unit.continues is None and state.doubtful:
         state.doubtful = [doubt for doubt in state.doubtful if doubt.started > unit.started]
@@ -310,25 +328,37 @@ def _run_aborted(state: State, event: Event) -> Sequence[Change]:
 
 
 def _rewound(state: State, event: Event) -> Sequence[Change]:
+    to = event.data.get("to")
+    if type(to) is not int:
+        return _NOTHING
     state._fall_out()
-    return [Rewind(event.version, event.data.get("to", 0))]
+    return (Rewind(event.version, to),)
 
 
 def _compacted(state: State, event: Event) -> Sequence[Change]:
+    through = event.data.get("through")
+    if type(through) is not int or type(event.data.get("messages")) is not list:
+        return _NOTHING
     state._fall_out()
-    return [Compact(event.version, event.data.get("through", 0))]
+    return (Compact(event.version, through),)
 
 
 def _approval_requested(state: State, event: Event) -> Sequence[Change]:
-    call = event.data.get("function_call", 0)
-    if call in state._pending() or any(item.version == call for item in state.calls.open):
+    call = event.data.get("function_call")
+    if type(call) is int and (call in state._pending() or any(item.version == call for item in state.calls.open)):
         state.awaiting[call] = event.version
     return _NOTHING
 
 
 def _approval_resolved(state: State, event: Event) -> Sequence[Change]:
-    state.awaiting.pop(event.data.get("function_call", 0), None)
+    call = event.data.get("function_call")
+    if type(call) is int:
+        state.awaiting.pop(call, None)
     return _NOTHING
+
+
+def _object(value: Any) -> dict[str, Any] | None:
+    return value if type(value) is dict else None
 
 
 _RULES: dict[str, Callable[[State, Event], Sequence[Change]]] = {

@@ -64,6 +64,8 @@ class Ledger:
         self.pairs: dict[int, int] = {}
         """Version of a result in the view -> version of the call it closed."""
         self._current: set[int] = set()
+        self._spoken: set[int] = set()
+        """The versions of all messages, calls and results: what can be sent and enter."""
         self._recorded: dict[int, Item] = {}
         self._approvals: dict[int, int] = {}
 
@@ -112,8 +114,10 @@ class Ledger:
         entered, inputs, outputs, unit = change
         current, recorded = self._current, self._recorded
         items = []
-        if not current.isdisjoint(inputs) or len(inputs) > 1:
-            inputs = tuple(version for version in dict.fromkeys(inputs) if version not in current)
+        if len(inputs) != 1:
+            inputs = tuple(dict.fromkeys(inputs))
+        if not self._spoken.issuperset(inputs) or not current.isdisjoint(inputs):
+            inputs = tuple([version for version in inputs if version in self._spoken and version not in current])
         for version in inputs:
             current.add(version)
             if version in recorded:
@@ -165,21 +169,27 @@ class Ledger:
         inputs = [self._recorded[version] for version in row.inputs if version in self._recorded]
         return inputs + [item for item in row.outputs if item.kind != "message"]
 
+    def _note_message(self, event: Event) -> None:
+        self._spoken.add(event.version)
+
     def _note_item(self, event: Event) -> None:
+        self._spoken.add(event.version)
         item = item_of(event)
         if item is not None:
             self._recorded[item.version] = item
 
-    def _note_request(self, event: Event) -> None:
-        self._approvals[event.data.get("function_call", 0)] = event.version
-
-    def _note_resolution(self, event: Event) -> None:
-        self._approvals.pop(event.data.get("function_call", 0), None)
+    def _note_approval(self, event: Event) -> None:
+        call = event.data.get("function_call")
+        if type(call) is int:
+            self._approvals.pop(call, None)
+            if event.type == "approval-requested":
+                self._approvals[call] = event.version
 
 
 _NOTES: dict[str, Callable[[Ledger, Event], None]] = {
+    "message-added": Ledger._note_message,
     "function-call": Ledger._note_item,
     "function-result": Ledger._note_item,
-    "approval-requested": Ledger._note_request,
-    "approval-resolved": Ledger._note_resolution,
+    "approval-requested": Ledger._note_approval,
+    "approval-resolved": Ledger._note_approval,
 }

@@ -265,6 +265,28 @@ class Conversation:
         draft = Draft("run-aborted", {"reason": "superseded" if force else "expired"}, run=run)
         return await self._appender.append([draft], claim=claim)
 
+    async def seal_run(
+        self,
+        run: str,
+        results: Sequence[Draft],
+        *,
+        expected: Cursor | str,
+        force: bool = False,
+        operation_id: str | None = None,
+    ) -> Appended:
+        """Abort a run as sealed and record ``results`` outside any run, in one operation.
+
+        ``expected`` is the exact cursor at which it was decided what to answer. One whose lease
+        has not expired needs ``force``.
+        """
+        for index, draft in enumerate(results):
+            if draft.run is not None:
+                raise InvalidInput(f"results[{index}] belongs to run {draft.run!r}: a sealed run takes nothing more")
+        claim = RunClaim(run, Step.FORCE if force else Step.RESUME, new_fence(), 0, closes=True)
+        aborted = Draft("run-aborted", {"reason": "sealed"}, run=run)
+        cursor = self.log.check_cursor(expected)
+        return await self._appender.append([aborted, *results], operation_id=operation_id, expected=cursor, claim=claim)
+
     async def pages(
         self, after: Cursor | str | None = None, *, until: int | None = None, reverse: bool = False
     ) -> AsyncIterator[list[Event]]:

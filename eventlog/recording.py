@@ -88,7 +88,9 @@ def _call(common: dict[str, Any], part: dict[str, Json], run: str | None, call: 
 
 
 def _response(common: dict[str, Any], part: dict[str, Json], run: str | None, call: int | None) -> Draft:
-    data = {**common, "call_id": part.get("id"), "output": part.get("response")}
+    data = {**common, "call_id": part.get("id")}
+    if "response" in part:
+        data["output"] = part["response"]
     kept = ("is_error", "synthetic", "extra")
     return Draft("function-result", _with_rest(data, part, kept, ("id", "response")), run=run, call=call)
 

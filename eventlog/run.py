@@ -68,6 +68,7 @@ class Run:
         self._fence = new_fence()
         self._unsent: list[int] = []
         self._calls = 0
+        self._has_completed = False
         self._ended = False
         self._heartbeat = Heartbeat(self.renew, lease / _BEATS_A_LEASE)
 
@@ -170,11 +171,11 @@ class Run:
         """One request to the model service, used as an asynchronous context manager.
 
         It sends the inputs of this run that no completed call has carried, in log order; ``sends``
-        names others. The run's first call also carries the recorded results of calls that are
-        still open in the view, unless the run was opened with ``carry="none"``. ``continues``
-        holds the service ids the request builds on, and ``ahead`` what such a request must send
-        besides (see ``View.continuation``); None when the whole history is sent. ``instructions``
-        and ``tools`` are digests or references.
+        names others. Until a call of the run has completed, calls also carry the recorded results
+        of function calls that are still open in the view, unless the run was opened with
+        ``carry="none"``. ``continues`` holds the service ids the request builds on, and ``ahead``
+        what such a request must send besides (see ``View.continuation``); None when the whole
+        history is sent. ``instructions`` and ``tools`` are digests or references.
         """
         data: dict[str, Any] = {"continues": None if continues is None else dict(continues)}
         for name, value in (("model", model), ("instructions", instructions), ("tools", tools)):
@@ -222,9 +223,9 @@ class Run:
     def _claim(self, step: Step, **fields: Any) -> RunClaim:
         return RunClaim(self.id, step, self._fence, self._lease_ms, **fields)
 
-    async def _first_sends(self) -> list[int]:
-        """What the first call carries besides this run's own inputs."""
-        if self._carry == "none":
+    async def _carried(self) -> list[int]:
+        """What a call sends besides this run's own inputs, until one has completed and so has carried it."""
+        if self._carry == "none" or self._has_completed:
             return []
         return carried(await self.conversation.ledger(), self.id)
 
@@ -258,6 +259,7 @@ class ResumedRun(Run):
         self.progress = await self.conversation.progress(self.id, until=appended.first)
         self.mode, self.agent = self.progress.mode, self.progress.agent
         self._unsent, self._calls = list(self.progress.unsent), self.progress.last_call
+        self._has_completed = self.progress.last_completed > 0
 
 
 def this_holder() -> str:

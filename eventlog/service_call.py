@@ -59,8 +59,8 @@ class ServiceCall:
     async def __aenter__(self) -> ServiceCall:
         sends = self._wanted
         if sends is None:
-            first = await self.run._first_sends() if self.number == 1 else []
-            sends = list(dict.fromkeys((*self._ahead, *first, *self.run._unsent)))
+            carried = await self.run._carried()
+            sends = list(dict.fromkeys((*self._ahead, *carried, *self.run._unsent)))
         draft = Draft("service-call-started", {"sends": sends, **self._data}, run=self.run.id, call=self.number)
         outcome = await self.run._append([draft], last_call=self.number)
         self.sends, self.started = tuple(sends), outcome.cursor
@@ -132,6 +132,7 @@ class ServiceCall:
     async def _completed(self, outputs: list[Draft], appending: Coroutine[Any, Any, Appended]) -> Appended:
         outcome = await appending
         self._ended = True
+        self.run._has_completed = True
         self.run._unsent = [version for version in self.run._unsent if version not in self.sends]
         self.function_calls = [
             FunctionCall(version, draft.data["call_id"], draft.data["name"], draft.data.get("arguments"))

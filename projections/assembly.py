@@ -7,6 +7,7 @@ its outputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from eventlog.events import Event
 from eventlog.ledger import Row
@@ -38,6 +39,10 @@ def group(events: Iterable[Event], log: str) -> list[Message]:
     messages: list[Message] = []
     message: Message | None = None
     for event in events:
+        if event.type == "history-compacted":
+            messages += summary_messages(event, log)
+            message = None
+            continue
         data = event.data
         role, parts = _role_and_parts(event)
         message_id = data.get("message_id")
@@ -51,26 +56,36 @@ def group(events: Iterable[Event], log: str) -> list[Message]:
     return messages
 
 
+def objects(value: Any) -> list[dict[str, Json]]:
+    """The objects of a list, such as the parts of a message; of anything else, none."""
+    if type(value) is not list:
+        return []
+    for item in value:
+        if type(item) is not dict:
+            return [found for found in value if type(found) is dict]
+    return value
+
+
 def summary_messages(event: Event, log: str) -> list[Message]:
     """The messages that a compaction put in."""
     return [
         Message(
             message.get("role", ""),
-            message.get("parts", []),
+            objects(message.get("parts")),
             f"{event.id}.{index}",
             message.get("author"),
             message.get("extra"),
             log,
             (event.version,),
         )
-        for index, message in enumerate(event.data.get("messages", ()))
+        for index, message in enumerate(objects(event.data.get("messages")))
     ]
 
 
 def _role_and_parts(event: Event) -> tuple[str, list[dict[str, Json]]]:
     data = event.data
     if event.type == "message-added":
-        return data.get("role", ""), data.get("parts", [])
+        return data.get("role", ""), objects(data.get("parts"))
     part: dict[str, Json]
     kept: tuple[str, ...]
     if event.type == "function-call":
@@ -83,6 +98,6 @@ def _role_and_parts(event: Event) -> tuple[str, list[dict[str, Json]]]:
         if name in data:
             part[name] = data[name]
     rest = data.get("part")
-    if rest:
+    if type(rest) is dict:
         part.update(rest)
     return role, [part]

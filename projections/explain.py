@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from eventlog.events import Event, Mode
 from eventlog.ledger import Ledger, Row
+from projections.assembly import objects
 
 IN_VIEW = "in-view"
 REASONS = (
@@ -90,7 +91,8 @@ class _Story:
                 if self._per_run.get(event.run or "") == "open":
                     self._per_run[event.run or ""] = event.type.removeprefix("run-")
             elif event.type == "service-call-started":
-                sends[key] = event.data.get("sends", [])
+                found = event.data.get("sends")
+                sends[key] = [version for version in found if type(version) is int] if type(found) is list else []
             elif event.type == "service-call-completed" and key in sends:
                 self._completed.add(key)
                 if event.run in self._per_run:
@@ -102,16 +104,16 @@ def _parts(event: Event) -> Iterator[tuple[str, str]]:
     """The kind and the words of each thing an event records that can have a fate."""
     data = event.data
     if event.type == "function-call":
-        yield "call", data.get("call_id", "")
+        yield "call", str(data.get("call_id", ""))
     elif event.type == "function-result":
-        yield "result", data.get("call_id", "")
+        yield "result", str(data.get("call_id", ""))
     elif event.type == "message-added":
-        yield from map(_part, data.get("parts", ()))
+        yield from map(_part, objects(data.get("parts")))
     elif event.type == "service-call-failed":
-        yield from map(_part, data.get("partial", ()))
+        yield from map(_part, objects(data.get("partial")))
     elif event.type == "history-compacted":
-        for message in data.get("messages", ()):
-            yield from map(_part, message.get("parts", ()))
+        for message in objects(data.get("messages")):
+            yield from map(_part, objects(message.get("parts")))
 
 
 def _part(part: dict[str, Any]) -> tuple[str, str]:

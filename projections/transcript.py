@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from eventlog.events import Event
 from eventlog.messages import Message
-from projections.assembly import group
+from projections.assembly import group, objects
 
 _SILENT = frozenset({"service-call-started", "service-call-completed"})
 _SPOKEN = frozenset({"message-added", "function-call", "function-result"})
@@ -28,10 +28,9 @@ def transcript(events: Sequence[Event], log: str) -> list[Message]:
             continue
         messages += group(spoken, log)
         spoken = []
-        if event.type == "service-call-failed" and event.data.get("partial"):
-            messages.append(
-                Message("assistant", event.data["partial"], None, None, {"partial": True}, log, (event.version,))
-            )
+        partial = objects(event.data.get("partial")) if event.type == "service-call-failed" else []
+        if partial:
+            messages.append(Message("assistant", partial, None, None, {"partial": True}, log, (event.version,)))
         part = {"type": event.type, **{name: value for name, value in event.data.items() if name != "partial"}}
         messages.append(Message("log", [part], event.id, None, None, log, (event.version,)))
     return messages + group(spoken, log)

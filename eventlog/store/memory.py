@@ -144,7 +144,9 @@ class MemoryStore:
             first = log.runs[request.operation_id].open.first
         if first is None:
             return None
-        return refusals.retried(request, self._slice(request.log, log, first, len(request.encoded.documents) + 1))
+        return refusals.retried(
+            request, first, self._slice(request.log, log, first, len(request.encoded.documents) + 1)
+        )
 
     def _slice(self, log: LogId, kept: _Log, first: int, count: int) -> list[Entry]:
         start = first - 1 - self._base(log, kept).version
@@ -162,25 +164,21 @@ class MemoryStore:
 
     def _check_runs(self, request: Append, log: _Log) -> None:
         claim, now = request.claim, self._clock()
-        if claim is not None:
-            run = log.runs.get(claim.run)
-            if claim.step is Step.START:
-                for other in log.runs.values():
-                    if (claim.exclusive or other.open.exclusive) and other.open.run not in request.supersedes:
-                        raise self._busy(request, other, now)
-            elif run is None:
+        run = log.runs.get(claim.run) if claim is not None else None
+        if claim is not None and claim.step is not Step.START:
+            if run is None:
                 raise refusals.closed(request.log, claim.run)
-            elif claim.step is Step.GO_ON and run.fence != claim.fence:
+            if claim.step is Step.GO_ON and run.fence != claim.fence:
                 raise refusals.fenced(request.log, claim.run, run.open.holder, run.open.since_ms)
-            elif claim.step is Step.RESUME and run.open.lease_ms > now:
+            if claim.step is Step.RESUME and run.open.lease_ms > now:
                 raise self._busy(request, run, now)
+        for other in log.runs.values():
+            if other.open.run not in request.supersedes and _clash(request, other.open):
+                raise self._busy(request, other, now)
+        if claim is not None and run is not None:
             for call in claim.answers:
-                if run is not None and call in run.answers:
+                if call in run.answers:
                     raise refusals.answered(request, claim.run, call, run.answers[call])
-        if request.alone:
-            for other in log.runs.values():
-                if other.open.run not in request.supersedes:
-                    raise self._busy(request, other, now)
 
     @staticmethod
     def _busy(request: Append, run: _Run, now: int) -> Exception:
@@ -225,3 +223,10 @@ class MemoryStore:
             run.answers[call] = first
         if claim.closes:
             del log.runs[claim.run]
+
+
+def _clash(request: Append, other: OpenRun) -> bool:
+    """Whether an open run stands in the way of what the append starts, or does alone."""
+    claim = request.claim
+    starts = claim is not None and claim.step is Step.START
+    return request.alone or (starts and (claim.exclusive or other.exclusive))  # type: ignore[union-attr]

@@ -84,6 +84,7 @@ class RunClaim:
     run: str
     step: Step
     fence: str
+    """Hexadecimal digits, compared for equality."""
     lease_ms: int
     """How long the run is held from this append on, by the server's clock."""
     mode: str = ""

@@ -104,11 +104,14 @@ def limit(request: Append, what: str) -> errors.LimitExceeded:
     return errors.LimitExceeded(f"{name(request.log)}: {what}")
 
 
-def retried(request: Append, entries: list[Entry]) -> Appended:
+def retried(request: Append, first: int, entries: list[Entry]) -> Appended:
     """The first outcome of a retry whose events stand in ``entries``, or ``OperationReused``.
 
-    ``entries`` begins with the operation's first event and holds one more than the request has.
+    ``entries`` are read from ``first``, the version of the operation's first event, on: one more
+    than the request has. When that event was trimmed, the contents cannot be compared.
     """
+    if not entries or entries[0].version != first:
+        raise unknown(request)
     prefix = request.operation_id + "."
     mine = [entry for entry in entries if orjson.loads(entry.document)["id"].rpartition(".")[0] + "." == prefix]
     given = [content_of(document) for document in request.encoded.documents]

@@ -1,4 +1,4 @@
-"""What the log tells of each turn, in sentences, and how both modes compare, in numbers. Pure."""
+"""What the log tells of each turn, in sentences, and how both modes compare, in numbers."""
 
 from __future__ import annotations
 

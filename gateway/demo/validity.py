@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog import Message
+from eventlog.messages import Message
 
 
 def problems(messages: Sequence[Message]) -> list[str]:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from eventlog import Event, Message
+from eventlog.events import Event
+from eventlog.messages import Message
 from projections.explain import IN_VIEW, Fate
 
 IN_HISTORY = "in history"

@@ -199,3 +199,13 @@ class Runs(Suite):
         await start(store, "run-2", supersedes=("run-1",))
         assert [run.run for run in (await store.head(LOG)).runs] == ["run-2"]
         await refused(ConversationBusy, store, request(**opening("run-3")))  # type: ignore[arg-type]
+
+    async def test_runs_are_superseded_by_an_append_that_need_not_be_alone(self, store: LogStore) -> None:
+        for run in ("run-1", "run-2", "run-3"):
+            await start(store, run, exclusive=False)
+        await put(store, 1, "op-1", supersedes=("run-1",))
+        assert [run.run for run in (await store.head(LOG)).runs] == ["run-2", "run-3"]
+        await put(store, 2, "op-2", supersedes=("run-2",), claim=going_on("run-3"))
+        assert [run.run for run in (await store.head(LOG)).runs] == ["run-3"]
+        await put(store, 3, "op-3", claim=going_on("run-3", closes=True))
+        await start(store, "run-4")

@@ -1,8 +1,9 @@
-"""Taking a run over: when its lease has expired, or by force."""
+"""Holding a run on, and taking it over: when its lease has expired, or by force."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 from eventlog.errors import AlreadyAnswered, ConversationBusy, RunClosed, RunFenced
 from eventlog.store.conformance.suite import (
@@ -110,3 +111,54 @@ class TakeOvers(Suite):
         await put(store, notes(1), "op-1", claim=going_on("run-1", closes=True))
         for step in (Step.RESUME, Step.FORCE):
             await refused(RunClosed, store, request(2, "op-2", claim=taking_over("run-1", step)))
+
+    async def test_renewing_holds_the_run_from_now_on_by_the_servers_clock_and_changes_nothing_else(
+        self, store: LogStore
+    ) -> None:
+        await start(store, "run-1", lease_ms=1)
+        await put(store, 1, "op-1", claim=going_on("run-1", lease_ms=1, last_call=3))
+        before = await self.known(store, LOG)
+        await store.renew(LOG, "run-1", "aa", LEASE_MS)
+        after = await self.known(store, LOG)
+        held = after.head.runs[0].lease_ms
+        assert held >= before.head.updated_ms + LEASE_MS
+        renewed = replace(before.head.runs[0], lease_ms=held)
+        assert after == before._replace(head=replace(before.head, runs=(renewed,)))
+        error = await refused(ConversationBusy, store, request(2, "op-2", claim=taking_over("run-1", Step.RESUME)))
+        assert not error.expired
+
+    async def test_an_expired_run_that_nobody_took_over_is_renewed(self, store: LogStore) -> None:
+        await start(store, "run-1", lease_ms=5)
+        await expired(store, "run-1")
+        await store.renew(LOG, "run-1", "aa", LEASE_MS)
+        error = await refused(ConversationBusy, store, request(2, "op-2", claim=taking_over("run-1", Step.RESUME)))
+        assert not error.expired
+
+    async def test_only_the_holder_renews(self, store: LogStore) -> None:
+        await start(store, "run-1")
+        await put(store, 1, "op-1", claim=taking_over("run-1", Step.FORCE))
+        before = await self.known(store, LOG)
+        for fence in ("aa", "", "b", "bbb", "BB"):
+            try:
+                await store.renew(LOG, "run-1", fence, LEASE_MS)
+            except RunFenced as fenced:
+                said = fenced
+            else:
+                raise AssertionError(f"fence {fence!r} renewed the run")
+            assert said.run == "run-1"
+            assert "second-holder" in str(said)
+        assert await self.known(store, LOG) == before
+
+    async def test_a_closed_run_is_not_renewed(self, store: LogStore) -> None:
+        await start(store, "run-1")
+        await put(store, 1, "op-1", claim=going_on("run-1", closes=True))
+        before = await self.known(store, LOG)
+        for run in ("run-1", "never-opened"):
+            try:
+                await store.renew(LOG, run, "aa", LEASE_MS)
+            except RunClosed as closed:
+                said = closed
+            else:
+                raise AssertionError(f"run {run!r} was renewed")
+            assert said.run == run
+        assert await self.known(store, LOG) == before

@@ -3,7 +3,7 @@
 --
 -- A script's writes are not rolled back: every check comes before the first write, in the order
 -- that eventlog/store/port.py states. Replies with the first version, or with a refusal:
---   FOUND entries | DUPLICATE first count stamp | DELETED | TRUNCATED base | LOST last | UNKNOWN
+--   UNREADABLE | FOUND first entries | DUPLICATE first count stamp | DELETED | TRUNCATED base | LOST last | UNKNOWN
 --   CLOSED | FENCED holder since | BUSY run holder since lease now | ANSWERED call version
 --   CONFLICT last | LIMIT
 --
@@ -22,11 +22,14 @@ local function version_of(id)
   return tonumber(string.match(id, '^%d+'))
 end
 
-local known = call('HMGET', head, 'last', 'base', 'state', 'evicted', 'rotated', 'records', 'open', 'run:' .. (run or ''))
+local known = call('HMGET', head, 'last', 'base', 'state', 'evicted', 'rotated', 'open', 'run:' .. (run or ''))
 local base = known[2] or '0-0'
 local last = known[1] or base
-local own = run and known[8]
+local own = run and known[7]
 local version = version_of(last)
+if not version or not version_of(base) then
+  return { 'UNREADABLE' }
+end
 
 local function confirm()
   -- WAIT answers at once on a connection that wrote nothing: what replicas must confirm again must write
@@ -40,7 +43,9 @@ local first = nil
 local record = call('HGET', ops, operation) or call('HGET', old_ops, operation)
 if record then
   local at, n, s, d = string.match(record, '^(%d+):(%d+):(%d+):(.*)$')
-  if d == digest then
+  if not d then
+    return { 'UNREADABLE' }
+  elseif d == digest then
     confirm()
     return { 'DUPLICATE', at, n, s }
   end
@@ -55,11 +60,11 @@ elseif expected ~= 'any' and expected ~= 'exists' then
   end
 end
 if not first and step == 'start' and own then
-  first = tonumber(string.match(own, '^[^|]*|%d|(%d+)'))
+  first = tonumber(string.match(own, '^[^|]*|%d|(%d+)') or 1)
 end
 if first then
   confirm()
-  return { 'FOUND', call('XRANGE', log, first, first + count) }
+  return { 'FOUND', first, call('XRANGE', log, first, first + count) }
 end
 
 -- 2. a deleted conversation
@@ -86,7 +91,7 @@ local now = string.format('%d', time[1] * 1000 + math.floor(time[2] / 1000))
 local updates, gone = nil, nil
 if step then
   local fence, lease, mode, exclusive, holder, last_call, closes, answers, alone = unpack(ARGV, extra + 3, extra + 11)
-  local open = tonumber(known[7] or 0)
+  local open = tonumber(known[6] or 0)
   updates, gone = {}, {}
 
   local function set(name, value)
@@ -109,17 +114,8 @@ if step then
     superseded[ARGV[i]] = true
   end
   local r = own and unpack_run(own)
-  if step == 'start' or alone == '1' then
-    local stored = open > 0 and call('HGETALL', head) or {}
-    for i = 1, #stored, 2 do
-      local name = string.match(stored[i], '^run:(.*)$')
-      if name and not superseded[name] then
-        local other = unpack_run(stored[i + 1])
-        if alone == '1' or exclusive == '1' or other.exclusive == '1' then
-          return busy(name, other)
-        end
-      end
-    end
+  if own and not r.holder then
+    return { 'UNREADABLE' }
   end
   if step ~= 'start' and step ~= 'none' then
     if not r then
@@ -128,6 +124,18 @@ if step then
       return { 'FENCED', r.holder, r.since }
     elseif step == 'resume' and tonumber(r.lease) > tonumber(now) then
       return busy(run, r)
+    end
+  end
+  if open > 0 and (step == 'start' or alone == '1') then
+    local stored = call('HGETALL', head)
+    for i = 1, #stored, 2 do
+      local name = string.match(stored[i], '^run:(.*)$')
+      if name and not superseded[name] then
+        local other = unpack_run(stored[i + 1])
+        if alone == '1' or exclusive == '1' or other.exclusive == '1' then
+          return busy(name, other)
+        end
+      end
     end
   end
   for answered in string.gmatch(answers, '%d+') do
@@ -158,7 +166,7 @@ if step then
     if step ~= 'go-on' then
       r.fence, r.holder, r.since = fence, holder, now
     end
-    if last_call ~= '0' then
+    if tonumber(last_call) > tonumber(r.call) then
       r.call = last_call
     end
     local held = string.format('%d', now + lease)
@@ -178,9 +186,12 @@ if flag == 'over' then
   return { 'LIMIT' }
 end
 
--- Every key must be of its type before the first write; those of the log, the head and the
--- operations were, or will be, met by a command that fails before anything is written.
-call('XLEN', feed)
+-- No write may fail once another was made: each key must be of its type (that of the log is met by
+-- the first write, those of the head and the operations were read), and the feed must number on.
+local newest = call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
+if newest and string.sub(newest[1], 1, 2) ~= '0-' then
+  return { 'UNREADABLE' }
+end
 if version == 0 then
   call('ZCARD', KEYS[6])
 end
@@ -198,20 +209,21 @@ if gone and next(gone) then
   end
 end
 if updates then
-  call('HSET', head, unpack(updates))
+  for i = 1, #updates, 1000 do
+    call('HSET', head, unpack(updates, i, math.min(i + 999, #updates)))
+  end
 end
 
 -- The record of operations is bounded: a full generation becomes the old one, whose records go.
-local records = tonumber(known[6] or 0)
-if records >= tonumber(generation) then
+if tonumber(generation) <= call('HLEN', ops) then
   call('RENAME', ops, old_ops)
   call('HSET', head, 'rotated', version, 'evicted', known[5] or 0)
-  records = 0
 end
 call('HSET', ops, operation, (version + 1) .. ':' .. events .. ':' .. stamp .. ':' .. digest)
-call('HSET', head, 'last', (version + count) .. '-' .. stamp, 'updated', now, 'records', records + 1)
-call('XADD', feed, '0-*', 'c', path, 'f', version + 1, 'n', events, 'k', kinds, 's', stamp)
+call('HSET', head, 'last', (version + count) .. '-' .. stamp, 'updated', now)
+local named = call('XADD', feed, '0-*', 'c', path, 'f', version + 1, 'n', events, 'k', kinds, 's', stamp)
 if version == 0 then
-  call('ZADD', KEYS[6], 'NX', now, path)
+  -- by the number of its first feed entry: the order of first appends
+  call('ZADD', KEYS[6], 'NX', string.sub(named, 3), path)
 end
 return version + 1

@@ -1,13 +1,13 @@
 """The keys of a namespace. Pure.
 
     {<ns>:<p>}:log:<tenant>/<conversation>    stream; entry id <version>-<stamp>; one field, e: the event's document
-    {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, rotated, records,
+    {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, rotated,
                                               confirmed, open, and for each open run run:<run> and
                                               answer:<call version>:<run>
     {<ns>:<p>}:ops:<tenant>/<conversation>    hash: operation id -> first:count:stamp:digest
     {<ns>:<p>}:old-ops:<tenant>/<conversation>  the generation of operations before
     {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first, n events, k kinds, s stamp
-    {<ns>:<p>}:conversations                  sorted set: path by the time of its first append (ms)
+    {<ns>:<p>}:conversations                  sorted set: path by the number of its first feed entry
     <ns>:meta                                 hash: layout, partitions
 
 All keys of a partition share a hash tag, so that one script may touch them together on a cluster.

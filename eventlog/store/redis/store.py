@@ -9,6 +9,7 @@ from typing import Any
 from eventlog.errors import (
     EventLogError,
     LayoutMismatch,
+    LogClosed,
     OutcomeUnknown,
     ServerError,
     ServerUnavailable,
@@ -35,6 +36,7 @@ from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, Rep
 _APPEND = Script.load("append.lua")
 _RENEW = Script.load("renew.lua")
 _PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
+_MOST_PARTITIONS = 16_384
 _new = tuple.__new__  # entries are read by the thousand
 _SILENCE = 5.0
 """Seconds after which a server that says nothing counts as gone."""
@@ -71,7 +73,7 @@ class RedisStore:
         acknowledged once ``replicas`` replicas hold it, else it is ``OutcomeUnknown``. Raises
         ``LayoutMismatch``, ``ServerUnavailable`` or ``ServerUnfit``.
         """
-        if partitions is not None and not 1 <= partitions <= 16_384:
+        if partitions is not None and not 1 <= partitions <= _MOST_PARTITIONS:
             raise LayoutMismatch(f"{partitions} partitions: choose 1 to 16,384")
         store = cls(url, Keys(namespace, partitions or 16), limits or Limits(), deadline, replicas)
         try:
@@ -99,6 +101,10 @@ class RedisStore:
                 )
             except ConnectionLost as error:
                 sent, reason = sent or error.sent, str(error)
+            except LogClosed:
+                if not sent:
+                    raise
+                break
             except NotReplicated as error:
                 self._outcome(request, stamp, error.reply, over)  # a refusal stands, whoever holds what was written
                 raise OutcomeUnknown(
@@ -137,6 +143,8 @@ class RedisStore:
             raise refusals.fenced(log, run, details[0].decode(), int(details[1]))
 
     async def read(self, log: LogId, first: int, last: int | None, count: int, *, reverse: bool = False) -> list[Entry]:
+        if count < 1:
+            return []
         start, end = str(first), "+" if last is None else str(last)
         key = self._keys.of_log(log).log
         if reverse:
@@ -148,27 +156,25 @@ class RedisStore:
     async def head(self, log: LogId) -> Head:
         reply = await self._send(pack("HGETALL", self._keys.of_log(log).head))
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
-        base = _cursor(log, fields.get(b"base", b"0-0"))
         try:
+            base = _cursor(log, fields.get(b"base", b"0-0"))
+            runs = [_open_run(name, value) for name, value in fields.items() if name.startswith(b"run:")]
             return Head(
                 _cursor(log, fields[b"last"]) if b"last" in fields else base,
                 base,
                 int(fields.get(b"updated", 0)),
                 fields.get(b"state") == b"deleted",
-                tuple(
-                    sorted(
-                        (_open_run(name, value) for name, value in fields.items() if name.startswith(b"run:")),
-                        key=lambda run: run.first,
-                    )
-                ),
+                tuple(sorted(runs, key=lambda run: run.first)),
             )
         except ValueError as error:
-            raise Unreadable(f"the head of {log} does not hold what it should: {error}") from error
+            raise Unreadable(f"the head of {log} does not hold what it should: {error}; restore it") from error
 
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
+        if count < 1:
+            return []
         key = self._keys.conversations(partition)
         reply = await self._send(pack("ZRANGE", key, offset, offset + count - 1))
-        return [LogId.of_path(path.decode()) for path in reply]
+        return [_listed(path) for path in reply]
 
     async def close(self) -> None:
         await self._appends.close()
@@ -184,6 +190,8 @@ class RedisStore:
                 f"namespace {self._keys.namespace!r} has layout {layout!r}, this version reads {LAYOUT}: "
                 "use the version that wrote it, or another namespace"
             )
+        if not there.isdigit() or not 1 <= int(there) <= _MOST_PARTITIONS:
+            raise LayoutMismatch(f"{meta} names {there!r} partitions: restore it, or use another namespace")
         if partitions is not None and int(there) != partitions:
             raise LayoutMismatch(
                 f"namespace {self._keys.namespace!r} has {int(there)} partitions, not {partitions}: "
@@ -201,7 +209,7 @@ class RedisStore:
             cursor = request.log.cursor(first + count - 1, first_stamp)
             return Appended(cursor, first, request.operation_id, True)
         if code == b"FOUND":
-            return refusals.retried(request, [_entry(item) for item in details[0]])
+            return refusals.retried(request, details[0], [_entry(item) for item in details[1]])
         raise _refusal(request, code, details, over)
 
     async def _send(self, packed: Packed) -> Any:
@@ -251,10 +259,10 @@ def _arguments(
         *(() if over else encoded.documents),
     )
     claim = request.claim
-    if claim is None and not request.alone:
+    if claim is None and not request.alone and not request.supersedes:
         return operation
     if claim is None:
-        return (*operation, "none", *("",) * 9, "1", *request.supersedes)
+        return (*operation, "none", *("",) * 9, "1" if request.alone else "", *request.supersedes)
     return (
         *operation,
         claim.step.value,
@@ -296,6 +304,11 @@ def _refusal(request: Append, code: bytes, details: list[bytes], over: str | Non
             return refusals.conflict(request, _cursor(request.log, last))
         case b"LIMIT", _:
             return refusals.limit(request, over or "too large")
+        case b"UNREADABLE", _:
+            return Unreadable(
+                f"a key of {refusals.name(request.log)} does not hold what it should, and nothing was written: "
+                "`eventlog verify` names it"
+            )
     return Unreadable(f"the append script replied {code!r}")
 
 
@@ -304,6 +317,10 @@ def _server_error(reason: str) -> ServerError:
         return ServerUnfit(f"the server is out of memory and wrote nothing: {reason}; raise maxmemory or trim")
     if reason.startswith("READONLY"):
         return ServerUnfit(f"the server is a replica and wrote nothing: {reason}; connect to its primary")
+    if reason.startswith("NOAUTH"):
+        return ServerUnfit(f"the server wants a password: {reason}; write it as redis://USER:PASSWORD@HOST")
+    if reason.startswith("WRONGTYPE"):
+        return ServerError(f"a key is of another type than ours: {reason}; `eventlog verify` names it")
     if reason.startswith("NOPERM"):
         return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
     return ServerError(f"the server refused: {reason}")
@@ -316,6 +333,16 @@ def _entry(item: Any) -> Entry:
         return _new(Entry, (int(version), int(stamp), fields[1]))
     except (TypeError, ValueError, IndexError) as error:
         raise Unreadable(f"a stream entry does not hold an event: {item!r:.80}") from error
+
+
+def _listed(path: bytes) -> LogId:
+    try:
+        log = LogId.of_path(path.decode())
+    except UnicodeDecodeError:
+        log = LogId("", "")
+    if log.path.encode() != path:
+        raise Unreadable(f"the list of conversations holds {path!r}, which names none: remove it")
+    return log
 
 
 def _cursor(log: LogId, entry_id: bytes) -> Cursor:

@@ -17,7 +17,7 @@ import hiredis
 import redis.asyncio
 from redis import exceptions as redis_errors
 
-from eventlog.errors import ServerUnavailable, ServerUnfit
+from eventlog.errors import InvalidInput, LogClosed, ServerUnavailable, ServerUnfit
 
 Packed = bytes
 ReplyError = hiredis.ReplyError
@@ -63,6 +63,7 @@ class _Line(asyncio.Protocol):
         self._flushing = False
         self._paused = False
         self._progress = self._loop.time()
+        self._unwritten = 0
         self._watchdog: asyncio.TimerHandle | None = None
         self.lost: str | None = None
         self._transport.set_protocol(self)
@@ -93,7 +94,7 @@ class _Line(asyncio.Protocol):
         if not self._waiting:
             self._progress = self._loop.time()
         if self._watchdog is None:
-            self._watchdog = self._loop.call_later(self._timeout, self._watch)
+            self._watchdog = self._loop.call_later(self._timeout / 4, self._watch)
         if self._replicas:
             batch = self._held_back(batch)
         self._waiting.extend(future for _, future in batch)
@@ -126,11 +127,15 @@ class _Line(asyncio.Protocol):
         self._watchdog = None
         if not self._waiting:
             return
+        unwritten = self._transport.get_write_buffer_size()
+        if unwritten < self._unwritten:
+            self._progress = self._loop.time()  # a large request is still going out
+        self._unwritten = unwritten
         quiet = self._loop.time() - self._progress
         if quiet >= self._timeout:
             self.close(f"no reply for {self._timeout:g} s")
         else:
-            self._watchdog = self._loop.call_later(self._timeout - quiet, self._watch)
+            self._watchdog = self._loop.call_later(min(self._timeout - quiet, self._timeout / 4), self._watch)
 
     def data_received(self, data: bytes) -> None:
         self._progress = self._loop.time()
@@ -174,7 +179,7 @@ def _enough(acknowledged: object, replicas: int) -> bool:
 
 
 class Wire:
-    """A shared connection to one server, made anew when it broke.
+    """A shared connection to one server, made anew when it broke. It belongs to the event loop it was made in.
 
     ``timeout`` in seconds bounds connecting and the wait for a server that says nothing. With
     ``replicas``, a reply is given once that many replicas hold what was written, else
@@ -182,25 +187,34 @@ class Wire:
     """
 
     def __init__(self, url: str, *, timeout: float = 5.0, replicas: int = 0) -> None:
-        self._pool = redis.asyncio.ConnectionPool.from_url(url, protocol=2, socket_connect_timeout=timeout)
+        self._pool = redis.asyncio.ConnectionPool.from_url(
+            url, protocol=2, socket_connect_timeout=timeout, socket_timeout=timeout
+        )
         self._timeout = timeout
         self._replicas = replicas
+        self._loop = asyncio.get_running_loop()
         self._line: _Line | None = None
         self._connecting: asyncio.Task[_Line] | None = None
+        self._closed = False
 
     async def execute(self, packed: Packed) -> Any:
         """Send a command and return its reply, which may be a ``ReplyError``.
 
         Raises ``ConnectionLost`` when the reply was lost, ``ServerUnavailable`` or ``ServerUnfit``
-        when no connection can be made.
+        when no connection can be made, ``LogClosed`` once it is closed.
         """
+        if self._closed:
+            raise LogClosed("the log is closed: open it again")
+        if asyncio.get_running_loop() is not self._loop:
+            raise InvalidInput("the log was opened in another event loop: open one in each")
         line = self._line
         if line is None or line.lost is not None:
             line = await self._connected()
         return await line.send(packed)
 
     async def close(self) -> None:
-        """Close the connection; whoever still waits on it gets ``ConnectionLost``."""
+        """Close the connection; whoever still waits on it gets ``ConnectionLost`` or ``LogClosed``."""
+        self._closed = True
         if self._connecting is not None:
             self._connecting.cancel()
             await asyncio.wait([self._connecting])
@@ -212,7 +226,11 @@ class Wire:
             # A task of its own: a caller that is cancelled must not take the others' connection away.
             self._connecting = asyncio.create_task(self._connect())
             self._connecting.add_done_callback(self._settle)
-        return await asyncio.shield(self._connecting)
+        connecting = self._connecting
+        await asyncio.wait([connecting])
+        if connecting.cancelled():
+            raise LogClosed("the log was closed while it connected: open it again")
+        return connecting.result()
 
     def _settle(self, task: asyncio.Task[_Line]) -> None:
         self._connecting = None
@@ -222,12 +240,17 @@ class Wire:
     async def _connect(self) -> _Line:
         connection = self._pool.make_connection()  # type: ignore[no-untyped-call]
         try:
-            await connection.connect()
-        except redis_errors.AuthenticationError as error:
-            raise ServerUnfit(
-                f"{connection!r} refuses the user or password: {error}; write them as redis://USER:PASSWORD@HOST"
+            async with asyncio.timeout(self._timeout):
+                await connection.connect()
+        except TimeoutError as error:
+            raise ServerUnavailable(
+                f"{connection!r} did not let us in within {self._timeout:g} s: see whether it is the server"
             ) from error
         except (redis_errors.RedisError, OSError) as error:
+            if isinstance(error.__cause__ or error, redis_errors.AuthenticationError):
+                raise ServerUnfit(
+                    f"{connection!r} refuses the user or password: {error}; write them as redis://USER:PASSWORD@HOST"
+                ) from error
             raise ServerUnavailable(f"cannot connect to {connection!r}: {error}; start it or mend the URL") from error
         # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
         writer = cast(asyncio.StreamWriter, connection._writer)
