@@ -3,6 +3,7 @@
 Agents append immutable events, atomically, once, in order, fenced; ``projections`` reads them.
 """
 
+from eventlog.conversation import Conversation
 from eventlog.errors import (
     AlreadyAnswered,
     AppendRefused,
@@ -34,7 +35,7 @@ from eventlog.errors import (
 )
 from eventlog.events import Draft, Event, Mode
 from eventlog.identity import Cursor, LogId
-from eventlog.log import Conversation, EventLog, Tenant
+from eventlog.log import EventLog, Tenant
 from eventlog.messages import Message, assistant, system, text, tool, tool_call, tool_result, user
 from eventlog.progress import FunctionCall, Progress
 from eventlog.run import ResumedRun, Run

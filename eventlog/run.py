@@ -28,7 +28,7 @@ from eventlog.service_call import CLOSING_SECONDS, ServiceCall
 from eventlog.store.port import ANY, Appended, Expected, RunClaim, Step
 
 if TYPE_CHECKING:
-    from eventlog.log import Conversation
+    from eventlog.conversation import Conversation
 
 Outcome = Literal["completed", "terminated", "max-iterations"]
 AbortReason = Literal["failed", "cancelled", "expired", "superseded", "sealed"]

@@ -21,7 +21,7 @@ from eventlog.progress import FunctionCall
 from eventlog.store.port import Appended
 
 if TYPE_CHECKING:
-    from eventlog.log import Conversation
+    from eventlog.conversation import Conversation
     from eventlog.run import Run
 
 CLOSING_SECONDS = 10.0

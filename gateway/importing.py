@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from eventlog.appender import Appender
+from eventlog.conversation import Conversation
 from eventlog.errors import AppendRefused, OperationReused, VersionConflict
 from eventlog.ledger import Ledger
-from eventlog.log import Conversation
 from eventlog.store.port import NONE, Expected
 from gateway.formats.openai_chat import write_message
 from gateway.import_plan import Operation

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from eventlog.conversation import Conversation
 from eventlog.errors import InvalidInput
 from eventlog.events import Event
 from eventlog.fold import Item, State
 from eventlog.ledger import Ledger
-from eventlog.log import Conversation
 from eventlog.messages import Message
 from eventlog.service_call import ServiceCall
 from projections.assembly import group, view_messages

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.progress import Progress
 
 from eventlog.codec import decode
+from eventlog.conversation import Conversation
 from eventlog.errors import AppendRefused, InvalidInput
 from eventlog.events import Mode
-from eventlog.log import Conversation
 from eventlog.log import Tenant as TenantHandle
 from gateway.command.lines import Lines, open_lines
 from gateway.command.options import AsJson, Data, Form, LinesFile, ModeChoice, Namespace, Tenant, Url

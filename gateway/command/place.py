@@ -11,8 +11,9 @@ from typing import NoReturn, TypeVar
 import anyio
 import typer
 
+from eventlog.conversation import Conversation
 from eventlog.errors import EventLogError
-from eventlog.log import Conversation, EventLog, Tenant
+from eventlog.log import EventLog, Tenant
 from gateway.command.summary import clean
 
 T = TypeVar("T")

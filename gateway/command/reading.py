@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
+from eventlog.conversation import Conversation
 from eventlog.events import Event
 from eventlog.ledger import Ledger
-from eventlog.log import Conversation
 from eventlog.messages import Json
 from gateway.command.options import AsJson, ConversationId, Data, FateView, Namespace, Tenant, Url, ViewChoice
 from gateway.command.output import write, write_json, write_table

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from eventlog.codec import find_fault
+from eventlog.conversation import Conversation
 from eventlog.errors import EventLogError, InvalidInput
 from eventlog.events import Draft
 from eventlog.identity import Cursor
-from eventlog.log import Conversation
 from eventlog.messages import Json, Message, text
 from eventlog.store.port import Appended
 from gateway.command.options import (

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog import EventLog
+from eventlog.conversation import Conversation
 from eventlog.events import Event
 from eventlog.ledger import Ledger, Row
-from eventlog.log import Conversation
 from eventlog.store.memory import MemoryStore
 from projections.explain import IN_VIEW, REASONS, fates
 from projections.history import build
