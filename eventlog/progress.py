@@ -35,7 +35,10 @@ class Progress:
     in_doubt: dict[int, int] = field(default_factory=dict)
     """Service calls that were started and not ended: number -> version of the start."""
     unsent: list[int] = field(default_factory=list)
-    """The versions of its inputs that no completed service call has carried, in log order."""
+    """What its next service call sends: the versions of its inputs, and of results recorded outside it for
+    its calls, that no completed service call has carried, in log order."""
+    sent: set[int] = field(default_factory=set)
+    """The versions of what its completed service calls have carried."""
     unanswered: dict[int, FunctionCall] = field(default_factory=dict)
     """Its function calls without a recorded result, by version."""
     unsent_results: dict[int, int] = field(default_factory=dict)
@@ -85,9 +88,9 @@ class Progress:
     def _completed(self, number: int) -> None:
         self.in_doubt.pop(number, None)
         self.last_completed = max(self.last_completed, number)
-        sent = set(self._sends.pop(number, ()))
-        self.unsent = [version for version in self.unsent if version not in sent]
-        self.unsent_results = {result: call for result, call in self.unsent_results.items() if result not in sent}
+        self.sent.update(self._sends.pop(number, ()))
+        self.unsent = [version for version in self.unsent if version not in self.sent]
+        self.unsent_results = {result: call for result, call in self.unsent_results.items() if result not in self.sent}
         for call in self._outputs.pop(number, ()):
             self.unanswered[call.version] = call
 
@@ -99,9 +102,8 @@ class Progress:
         call = self.unanswered.pop(answers, None) if answers is not None else None
         if call is not None:
             self.awaits_approval.discard(call.version)
-        if event.run == self.run:
-            self.unsent.append(event.version)
         if event.run == self.run or call is not None:
+            self.unsent.append(event.version)
             self.unsent_results[event.version] = call.version if call is not None else 0
 
 

@@ -67,6 +67,7 @@ class Run:
         self._expected = expected
         self._fence = new_fence()
         self._unsent: list[int] = []
+        self._sent: set[int] = set()
         self._calls = 0
         self._has_completed = False
         self._ended = False
@@ -209,7 +210,7 @@ class Run:
             return None
         outcome = await appending
         for version in outcome.versions:
-            if version not in self._unsent:
+            if version not in self._unsent and version not in self._sent:
                 insort(self._unsent, version)
         return outcome
 
@@ -259,7 +260,7 @@ class ResumedRun(Run):
         self.progress = await self.conversation.progress(self.id, until=appended.first)
         self.mode, self.agent = self.progress.mode, self.progress.agent
         self._unsent, self._calls = list(self.progress.unsent), self.progress.last_call
-        self._has_completed = self.progress.last_completed > 0
+        self._sent, self._has_completed = set(self.progress.sent), self.progress.last_completed > 0
 
 
 def this_holder() -> str:

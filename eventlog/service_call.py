@@ -133,7 +133,8 @@ class ServiceCall:
         outcome = await appending
         self._ended = True
         self.run._has_completed = True
-        self.run._unsent = [version for version in self.run._unsent if version not in self.sends]
+        self.run._sent.update(self.sends)
+        self.run._unsent = [version for version in self.run._unsent if version not in self.run._sent]
         self.function_calls = [
             FunctionCall(version, draft.data["call_id"], draft.data["name"], draft.data.get("arguments"))
             for version, draft in zip(outcome.versions, outputs, strict=False)

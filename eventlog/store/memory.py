@@ -104,6 +104,9 @@ class MemoryStore:
         runs = tuple(run.open for run in kept.runs.values())
         return Head(self._last(log, kept), self._base(log, kept), kept.updated_ms, kept.deleted, runs)
 
+    async def now_ms(self) -> int:
+        return self._clock()
+
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         paths = list(self._conversations[partition])[offset : offset + count]
         return [LogId.of_path(path) for path in paths]

@@ -189,6 +189,10 @@ class LogStore(Protocol):
         """The head; of a log that was never written, version 0."""
         ...
 
+    async def now_ms(self) -> int:
+        """The store's clock, by which leases run: milliseconds since 1970."""
+        ...
+
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         """A page of the partition's conversations in the order of their first append."""
         ...

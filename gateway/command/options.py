@@ -13,7 +13,8 @@ Exit codes:
   0    done
   1    an error, told on stderr
   2    wrong usage
-  3    import: some lines were refused, the others imported
+  3    import: some lines were refused, the others imported;
+       recover: open runs were found, nothing was done
   130  interrupted"""
 
 

@@ -133,13 +133,15 @@ def runs(
     data: Data = None,
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
+    open_only: Annotated[bool, typer.Option("--open", help="Only those that are open.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the runs of a conversation, and who holds those that are open."""
 
     async def read(handle: Conversation) -> list[RunSummary]:
         events = await _events(handle)
-        return summaries(events, (await handle.head()).runs)
+        found = summaries(events, (await handle.head()).runs)
+        return [run for run in found if run.state == "open" or not open_only]
 
     found = Place(url, data, namespace, tenant).on(conversation, read)
     if as_json:

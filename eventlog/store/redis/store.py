@@ -169,6 +169,10 @@ class RedisStore:
         except ValueError as error:
             raise Unreadable(f"the head of {log} does not hold what it should: {error}; restore it") from error
 
+    async def now_ms(self) -> int:
+        seconds, microseconds = await self._send(pack("TIME"))
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         if count < 1:
             return []
