@@ -176,6 +176,10 @@ def test_runs_tell_how_they_ended_and_who_holds_the_open_one(filled: Cli) -> Non
     assert rows[2][8] == third["holder"]
 
 
+def test_runs_can_be_narrowed_to_those_that_are_open(filled: Cli) -> None:
+    assert [run["run"] for run in filled.json("runs", "-c", "c", "--open")] == ["third"]
+
+
 @pytest.mark.parametrize("command", ["log", "history", "explain", "runs"])
 def test_a_conversation_without_events_is_named_on_stderr(cli: Cli, command: str) -> None:
     result = cli.run(command, "-c", "nobody")
