@@ -6,8 +6,10 @@ It is the smallest true implementation of the port, and lasts as long as the pro
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+
+import anyio
 
 from eventlog.identity import Cursor, LogId, new_stamp, partition_of
 from eventlog.store import refusals
@@ -19,6 +21,7 @@ from eventlog.store.port import (
     Append,
     Appended,
     Entry,
+    FeedEntry,
     Head,
     Limits,
     OpenRun,
@@ -56,7 +59,8 @@ class MemoryStore:
         self, *, partitions: int = 16, limits: Limits | None = None, clock: Callable[[], int] = _server_ms
     ) -> None:
         self.partitions = partitions
-        self.feeds: list[list[tuple[str, int, int, str, int]]] = [[] for _ in range(partitions)]
+        self.feeds: list[list[FeedEntry]] = [[] for _ in range(partitions)]
+        self._appended = anyio.Event()
         self._limits = limits or Limits()
         self._clock = clock
         self._logs: dict[str, _Log] = {}
@@ -110,6 +114,21 @@ class MemoryStore:
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         paths = list(self._conversations[partition])[offset : offset + count]
         return [LogId.of_path(path) for path in paths]
+
+    async def feed_ends(self) -> list[int]:
+        return [len(feed) for feed in self.feeds]
+
+    async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
+        return self.feeds[partition][max(first - 1, 0) :][:count]
+
+    async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:
+        with anyio.move_on_after(seconds):
+            while True:
+                found = [entry for feed, seq in zip(self.feeds, after, strict=True) for entry in feed[seq:][:count]]
+                if found:
+                    return found
+                await self._appended.wait()
+        return []
 
     async def close(self) -> None:
         """Nothing is held open."""
@@ -207,7 +226,12 @@ class MemoryStore:
         if len(log.operations) >= OPERATION_WINDOW:
             log.old_operations, log.operations = log.operations, {}
         log.operations[request.operation_id] = (outcome, request.encoded.digest)
-        self.feeds[partition].append((path, first, len(outcome.versions), request.encoded.kinds, stamp))
+        feed = self.feeds[partition]
+        feed.append(
+            FeedEntry(partition, len(feed) + 1, request.log, first, len(outcome.versions), request.encoded.kinds, stamp)
+        )
+        self._appended.set()
+        self._appended = anyio.Event()
         return outcome
 
     @staticmethod

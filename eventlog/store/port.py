@@ -14,6 +14,7 @@ A store checks an append in this order, and writes only when all checks have pas
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, Protocol
@@ -137,6 +138,21 @@ class Entry(NamedTuple):
     document: bytes
 
 
+class FeedEntry(NamedTuple):
+    """One append as its partition's feed names it. ``seq`` counts 1, 2, 3 … in the partition, with no gap."""
+
+    partition: int
+    seq: int
+    log: LogId
+    first: int
+    """The version of the append's first event."""
+    events: int
+    """How many events it holds."""
+    kinds: str
+    """Their distinct types in order of appearance, joined by commas."""
+    stamp: int
+
+
 @dataclass(frozen=True, slots=True)
 class OpenRun:
     """An open run as the head knows it. Times are milliseconds of the server's clock since 1970."""
@@ -199,4 +215,28 @@ class LogStore(Protocol):
 
     async def close(self) -> None:
         """Let go of what the store holds open."""
+        ...
+
+
+class FeedStore(Protocol):
+    """The feeds of a store: what was appended, in order, partition by partition. Errors as in ``LogStore``."""
+
+    @property
+    def partitions(self) -> int:
+        """How many partitions the namespace has."""
+        ...
+
+    async def feed_ends(self) -> list[int]:
+        """For each partition the ``seq`` of its newest entry, 0 when there is none."""
+        ...
+
+    async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
+        """At most ``count`` entries of a partition with ``seq`` from ``first`` on."""
+        ...
+
+    async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:
+        """Wait until a partition has entries after ``after[partition]``; return some, at most ``count`` of each.
+
+        Empty when nothing was appended for ``seconds``. One caller a process should wait at a time.
+        """
         ...

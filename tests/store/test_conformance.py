@@ -42,7 +42,8 @@ class TestMemoryStore(LogStoreConformance):
 
     async def feed(self, store: LogStore, log: LogId) -> list[FeedEntry]:
         assert isinstance(store, MemoryStore)
-        return [FeedEntry(*entry) for entry in store.feeds[partition_of(log.path, PARTITIONS)]]
+        entries = store.feeds[partition_of(log.path, PARTITIONS)]
+        return [FeedEntry(entry.log.path, entry.first, entry.events, entry.kinds, entry.stamp) for entry in entries]
 
 
 class TestRedisStore(LogStoreConformance):

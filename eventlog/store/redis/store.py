@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from eventlog.errors import (
-    EventLogError,
     LayoutMismatch,
     LogClosed,
     OutcomeUnknown,
-    ServerError,
     ServerUnavailable,
-    ServerUnfit,
     Unreadable,
 )
-from eventlog.identity import Cursor, LogId, new_stamp
+from eventlog.identity import LogId, new_stamp
 from eventlog.store import refusals
 from eventlog.store.port import (
     LAYOUT,
@@ -25,10 +22,11 @@ from eventlog.store.port import (
     Appended,
     Entry,
     Expectation,
+    FeedEntry,
     Head,
     Limits,
-    OpenRun,
 )
+from eventlog.store.redis import replies
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.script import Script
 from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, ReplyError, Wire, pack
@@ -37,7 +35,6 @@ _APPEND = Script.load("append.lua")
 _RENEW = Script.load("renew.lua")
 _PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
 _MOST_PARTITIONS = 16_384
-_new = tuple.__new__  # entries are read by the thousand
 _SILENCE = 5.0
 """Seconds after which a server that says nothing counts as gone."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
@@ -51,9 +48,12 @@ class RedisStore:
         self._limits = limits
         self._deadline = deadline
         self._replicas = replicas
-        timeout = min(_SILENCE, deadline)
-        self._appends = Wire(url, timeout=timeout, replicas=replicas)
-        self._others = Wire(url, timeout=timeout)
+        self._url = url
+        self._timeout = min(_SILENCE, deadline)
+        self._appends = Wire(url, timeout=self._timeout, replicas=replicas)
+        self._others = Wire(url, timeout=self._timeout)
+        self._waits: Wire | None = None
+        """For commands that block; made when one is needed."""
 
     @classmethod
     async def connect(
@@ -121,7 +121,7 @@ class RedisStore:
                 if not reason.startswith(_PASSING):
                     if sent:
                         break  # an earlier transmission may have been written
-                    raise _server_error(reason)
+                    raise replies.server_error(reason)
             if asyncio.get_running_loop().time() + pause > stop:
                 break
             await asyncio.sleep(pause)
@@ -151,16 +151,16 @@ class RedisStore:
             reply = await self._send(pack("XREVRANGE", key, end, start, "COUNT", count))
         else:
             reply = await self._send(pack("XRANGE", key, start, end, "COUNT", count))
-        return [_entry(item) for item in reply]
+        return [replies.entry(item) for item in reply]
 
     async def head(self, log: LogId) -> Head:
         reply = await self._send(pack("HGETALL", self._keys.of_log(log).head))
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
         try:
-            base = _cursor(log, fields.get(b"base", b"0-0"))
-            runs = [_open_run(name, value) for name, value in fields.items() if name.startswith(b"run:")]
+            base = replies.cursor(log, fields.get(b"base", b"0-0"))
+            runs = [replies.open_run(name, value) for name, value in fields.items() if name.startswith(b"run:")]
             return Head(
-                _cursor(log, fields[b"last"]) if b"last" in fields else base,
+                replies.cursor(log, fields[b"last"]) if b"last" in fields else base,
                 base,
                 int(fields.get(b"updated", 0)),
                 fields.get(b"state") == b"deleted",
@@ -178,9 +178,37 @@ class RedisStore:
             return []
         key = self._keys.conversations(partition)
         reply = await self._send(pack("ZRANGE", key, offset, offset + count - 1))
-        return [_listed(path) for path in reply]
+        return [replies.listed(path) for path in reply]
+
+    async def feed_ends(self) -> list[int]:
+        ends = []
+        for partition in range(self.partitions):
+            newest = await self._send(pack("XREVRANGE", self._keys.feed(partition), "+", "-", "COUNT", 1))
+            ends.append(replies.feed_entry(partition, newest[0]).seq if newest else 0)
+        return ends
+
+    async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
+        if count < 1:
+            return []
+        reply = await self._send(pack("XRANGE", self._keys.feed(partition), f"0-{max(first, 1)}", "+", "COUNT", count))
+        return [replies.feed_entry(partition, item) for item in reply]
+
+    async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:
+        """As in the port. Waits at most half as long as a silent server is borne with."""
+        if self._waits is None:
+            self._waits = Wire(self._url, timeout=self._timeout)
+        milliseconds = max(1, int(min(seconds, self._timeout / 2) * 1000))
+        feeds = [self._keys.feed(partition) for partition in range(self.partitions)]
+        positions = [f"0-{seq}" for seq in after]
+        command = pack("XREAD", "COUNT", count, "BLOCK", milliseconds, "STREAMS", *feeds, *positions)
+        waits = self._waits
+        reply = await self._ask(lambda: waits.execute(command))
+        partitions = {feed.encode(): partition for partition, feed in enumerate(feeds)}
+        return [replies.feed_entry(partitions[feed], item) for feed, items in reply or () for item in items]
 
     async def close(self) -> None:
+        if self._waits is not None:
+            await self._waits.close()
         await self._appends.close()
         await self._others.close()
 
@@ -213,8 +241,8 @@ class RedisStore:
             cursor = request.log.cursor(first + count - 1, first_stamp)
             return Appended(cursor, first, request.operation_id, True)
         if code == b"FOUND":
-            return refusals.retried(request, details[0], [_entry(item) for item in details[1]])
-        raise _refusal(request, code, details, over)
+            return refusals.retried(request, details[0], [replies.entry(item) for item in details[1]])
+        raise replies.refusal(request, code, details, over)
 
     async def _send(self, packed: Packed) -> Any:
         return await self._ask(lambda: self._others.execute(packed))
@@ -233,7 +261,7 @@ class RedisStore:
                     return reply
                 reason = str(reply)
                 if not reason.startswith(_PASSING):
-                    raise _server_error(reason)
+                    raise replies.server_error(reason)
             if asyncio.get_running_loop().time() + pause > stop:
                 raise ServerUnavailable(f"no answer within {self._deadline:g} s: {reason}")
             await asyncio.sleep(pause)
@@ -281,88 +309,4 @@ def _arguments(
         ",".join(map(str, claim.answers)),
         "1" if request.alone else "",
         *request.supersedes,
-    )
-
-
-def _refusal(request: Append, code: bytes, details: list[bytes], over: str | None) -> EventLogError:
-    """The error for what append.lua refused."""
-    claim_run = request.claim.run if request.claim else ""
-    match code, details:
-        case b"DELETED", _:
-            return refusals.deleted(request)
-        case b"TRUNCATED", [base]:
-            return refusals.truncated(request, _cursor(request.log, base))
-        case b"LOST", [last]:
-            return refusals.lost(request, _cursor(request.log, last))
-        case b"UNKNOWN", _:
-            return refusals.unknown(request)
-        case b"CLOSED", _:
-            return refusals.closed(request.log, claim_run)
-        case b"FENCED", [holder, since]:
-            return refusals.fenced(request.log, claim_run, holder.decode(), int(since))
-        case b"BUSY", [run, holder, since, lease, now]:
-            return refusals.busy(request, run.decode(), holder.decode(), int(since), int(lease), int(now))
-        case b"ANSWERED", [call, result]:
-            return refusals.answered(request, claim_run, int(call), int(result))
-        case b"CONFLICT", [last]:
-            return refusals.conflict(request, _cursor(request.log, last))
-        case b"LIMIT", _:
-            return refusals.limit(request, over or "too large")
-        case b"UNREADABLE", _:
-            return Unreadable(
-                f"a key of {refusals.name(request.log)} does not hold what it should, and nothing was written: "
-                "`eventlog verify` names it"
-            )
-    return Unreadable(f"the append script replied {code!r}")
-
-
-def _server_error(reason: str) -> ServerError:
-    if reason.startswith("OOM"):
-        return ServerUnfit(f"the server is out of memory and wrote nothing: {reason}; raise maxmemory or trim")
-    if reason.startswith("READONLY"):
-        return ServerUnfit(f"the server is a replica and wrote nothing: {reason}; connect to its primary")
-    if reason.startswith("NOAUTH"):
-        return ServerUnfit(f"the server wants a password: {reason}; write it as redis://USER:PASSWORD@HOST")
-    if reason.startswith("WRONGTYPE"):
-        return ServerError(f"a key is of another type than ours: {reason}; `eventlog verify` names it")
-    if reason.startswith("NOPERM"):
-        return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
-    return ServerError(f"the server refused: {reason}")
-
-
-def _entry(item: Any) -> Entry:
-    try:
-        identity, fields = item
-        version, _, stamp = identity.partition(b"-")
-        return _new(Entry, (int(version), int(stamp), fields[1]))
-    except (TypeError, ValueError, IndexError) as error:
-        raise Unreadable(f"a stream entry does not hold an event: {item!r:.80}") from error
-
-
-def _listed(path: bytes) -> LogId:
-    try:
-        log = LogId.of_path(path.decode())
-    except UnicodeDecodeError:
-        log = LogId("", "")
-    if log.path.encode() != path:
-        raise Unreadable(f"the list of conversations holds {path!r}, which names none: remove it")
-    return log
-
-
-def _cursor(log: LogId, entry_id: bytes) -> Cursor:
-    version, _, stamp = entry_id.partition(b"-")
-    return log.cursor(int(version), int(stamp))
-
-
-def _open_run(name: bytes, packed: bytes) -> OpenRun:
-    mode, exclusive, first, call, since, lease, _fence, holder = packed.split(b"|", 7)
-    return OpenRun(
-        name[4:].decode(),
-        mode.decode(),
-        exclusive == b"1",
-        int(first),
-        int(call),
-        int(since),
-        int(lease),
-        holder.decode(),
     )
