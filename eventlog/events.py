@@ -247,3 +247,8 @@ class Event(NamedTuple):
     def operation_id(self) -> str:
         """The id of the operation that appended it."""
         return self.id.rpartition(".")[0]
+
+
+def versions(value: Any) -> list[int]:
+    """The versions in a stored ``sends``; of what is not such a list, none."""
+    return [version for version in value if type(version) is int] if type(value) is list else []

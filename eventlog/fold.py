@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from eventlog.events import Event, Mode
+from eventlog.events import Event, Mode, versions
 
 
 class Item(NamedTuple):
@@ -265,12 +265,11 @@ def _run_started(state: State, event: Event) -> Sequence[Change]:
 def _call_started(state: State, event: Event) -> Sequence[Change]:
     run = state.runs.get(event.run or "")
     if run is not None and event.run is not None and event.call is not None:
-        sends = event.data.get("sends")
         run.calls[event.call] = StartedCall(
             event.run,
             event.call,
             event.version,
-            tuple([version for version in sends if type(version) is int]) if type(sends) is list else (),
+            tuple(versions(event.data.get("sends"))),
             _object(event.data.get("continues")),
         )
     return _NOTHING

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from eventlog.events import Event, Mode
+from eventlog.events import Event, Mode, versions
 from eventlog.messages import Json
 
 
@@ -55,7 +55,9 @@ class Progress:
         if event.type == "function-result":
             self._result(event)
         elif event.type in ("approval-requested", "approval-resolved"):
-            call = event.data.get("function_call", 0)
+            call = event.data.get("function_call")
+            if type(call) is not int:
+                return
             if event.type == "approval-requested" and call in self.unanswered:
                 self.awaits_approval.add(call)
             else:
@@ -67,7 +69,7 @@ class Progress:
         data, number = event.data, event.call or 0
         match event.type:
             case "run-started":
-                self.mode = Mode(data.get("mode", Mode.PER_SERVICE_CALL))
+                self.mode = Mode.PER_RUN if data.get("mode") == Mode.PER_RUN else Mode.PER_SERVICE_CALL
                 self.agent, self.first = data.get("agent"), event.version
             case "message-added" | "function-call" if event.call is None:
                 self.unsent.append(event.version)
@@ -77,7 +79,7 @@ class Progress:
             case "service-call-started":
                 self.last_call = max(self.last_call, number)
                 self.in_doubt[number] = event.version
-                self._sends[number] = list(data.get("sends", ()))
+                self._sends[number] = versions(data.get("sends"))
             case "service-call-completed":
                 self._completed(number)
             case "service-call-failed":
@@ -96,6 +98,8 @@ class Progress:
 
     def _result(self, event: Event) -> None:
         answers = event.data.get("answers")
+        if type(answers) is not int:
+            answers = None
         if answers is None and event.run == self.run:
             same = [call.version for call in self.unanswered.values() if call.call_id == event.data.get("call_id")]
             answers = same[0] if same else None

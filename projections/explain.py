@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from eventlog.events import Event, Mode
+from eventlog.events import Event, Mode, versions
 from eventlog.ledger import Ledger, Row
 from projections.assembly import objects
 
@@ -91,8 +91,7 @@ class _Story:
                 if self._per_run.get(event.run or "") == "open":
                     self._per_run[event.run or ""] = event.type.removeprefix("run-")
             elif event.type == "service-call-started":
-                found = event.data.get("sends")
-                sends[key] = [version for version in found if type(version) is int] if type(found) is list else []
+                sends[key] = versions(event.data.get("sends"))
             elif event.type == "service-call-completed" and key in sends:
                 self._completed.add(key)
                 if event.run in self._per_run:

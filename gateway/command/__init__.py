@@ -7,7 +7,7 @@ import sys
 import typer
 from rich.console import Console
 
-from gateway.command import exchange, reading, recover, writing
+from gateway.command import exchange, health, reading, recover, writing
 from gateway.command.options import EXIT_CODES, Data, Url
 from gateway.command.place import run
 
@@ -40,6 +40,8 @@ app.command(epilog=EXIT_CODES)(reading.history)
 app.command(epilog=EXIT_CODES)(reading.explain)
 app.command(epilog=EXIT_CODES)(reading.runs)
 app.command(epilog=EXIT_CODES)(recover.recover)
+app.command(epilog=EXIT_CODES)(health.verify)
+app.command(epilog=EXIT_CODES)(health.doctor)
 app.command(epilog=EXIT_CODES)(writing.rewind)
 app.command(epilog=EXIT_CODES)(writing.compact)
 

@@ -12,7 +12,7 @@ EXIT_CODES = """\b
 Exit codes:
   0    done
   1    an error, told on stderr
-  2    wrong usage
+  2    wrong usage; doctor --strict: there are warnings
   3    import: some lines were refused, the others imported;
        recover: open runs were found, nothing was done
   130  interrupted"""

@@ -21,7 +21,21 @@ from gateway.command import app
 from tests.gateway.cli import Cli
 
 SHORT = {"id": "c", "messages": [{"role": "assistant", "content": "x"}]}
-COMMANDS = ("demo", "import", "export", "append", "log", "history", "explain", "runs", "recover", "rewind", "compact")
+COMMANDS = (
+    "demo",
+    "import",
+    "export",
+    "append",
+    "log",
+    "history",
+    "explain",
+    "runs",
+    "recover",
+    "verify",
+    "doctor",
+    "rewind",
+    "compact",
+)
 READING = ("log", "history", "explain", "runs")
 LINE = json.dumps(
     {"id": "c", "messages": [{"role": "user", "content": "🌍"}, {"role": "assistant", "content": "x" * 5000}]}

@@ -214,9 +214,11 @@ class RedisStore:
 
     async def _lay_out(self, partitions: int | None) -> None:
         meta = self._keys.meta
-        await self._send(pack("HSETNX", meta, "partitions", self._keys.partitions))
-        await self._send(pack("HSETNX", meta, "layout", LAYOUT))
         layout, there = await self._send(pack("HMGET", meta, "layout", "partitions"))
+        if layout is None or there is None:  # whoever may only read can open what is laid out
+            await self._send(pack("HSETNX", meta, "partitions", self._keys.partitions))
+            await self._send(pack("HSETNX", meta, "layout", LAYOUT))
+            layout, there = await self._send(pack("HMGET", meta, "layout", "partitions"))
         if layout != str(LAYOUT).encode():
             raise LayoutMismatch(
                 f"namespace {self._keys.namespace!r} has layout {layout!r}, this version reads {LAYOUT}: "

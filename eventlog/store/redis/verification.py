@@ -1,0 +1,183 @@
+"""Has a conversation, or all of a namespace, checked while others go on writing.
+
+The keys of one conversation are looked at in one transaction; a log's entries up to the last one
+then seen never change. Of the feed, what was there before any log was read must be found in the
+logs, and what the logs hold must be found in the feed as it is afterwards. So a writer beside it
+gives no false alarm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterable
+
+from eventlog.identity import LogId, partition_of
+from eventlog.store.redis.audit import FAMILIES, Audit, Entry
+from eventlog.verify import Fault, FeedCheck, LogCheck, check_meta, check_path
+
+_OTHERS = ("readers", "view")
+"""Families of keys that are other files' own; not looked into."""
+
+
+class Verification:
+    """Verifies a conversation, or the whole namespace; counts what it has read."""
+
+    def __init__(self, audit: Audit, progress: Callable[[Verification], None] = lambda _: None) -> None:
+        self.conversations = 0
+        self.events = 0
+        self._audit = audit
+        self._progress = progress
+        self._partitions = 0
+
+    async def faults(self, conversation: LogId | None = None) -> AsyncIterator[Fault]:
+        """Every fault, conversation by conversation, then those of the feed, partition by partition."""
+        async for fault in self._meta():
+            yield fault
+        if not self._partitions:
+            return
+        if conversation is not None:
+            path = conversation.path.encode()
+            partition = partition_of(conversation.path, self._partitions)
+            async for fault in self._partition(partition, {path}, path):
+                yield fault
+            return
+        strict = {partition: await self._feed_end(partition) for partition in range(self._partitions)}
+        paths: dict[int, set[bytes]] = {partition: set() for partition in range(self._partitions)}
+        async for fault in self._keys(paths):
+            yield fault
+        for partition, found in paths.items():
+            async for fault in self._partition(partition, found, None, strict[partition]):
+                yield fault
+
+    async def _meta(self) -> AsyncIterator[Fault]:
+        audit, owner = self._audit, f"key {self._audit.meta_key.decode()!r}"
+        found = await audit.type_of(audit.meta_key)
+        if found == "none":
+            async for _ in audit.keys():
+                yield Fault("the namespace", "it is not there", "it should say layout and partitions", owner)
+                return
+        elif found != "hash":
+            yield Fault("its type", f"it is a {found}", "it should be a hash", owner)
+        else:
+            meta = await audit.meta()
+            faults = list(check_meta(meta))
+            for fault in faults:
+                yield fault._replace(owner=owner)
+            if not any("partitions" in fault.where for fault in faults):
+                self._partitions = int(meta[b"partitions"])
+
+    async def _keys(self, paths: dict[int, set[bytes]]) -> AsyncIterator[Fault]:
+        """Sorts the keys of the namespace into ``paths``, by partition. A key that fits nowhere is a fault."""
+        told: set[bytes] = set()
+        async for key in self._audit.keys():
+            problem = self._place(key, paths)
+            if problem and key not in told:
+                told.add(key)
+                yield Fault("its name", problem, "it should not be there", f"key {_text(key)!r}")
+
+    def _place(self, key: bytes, paths: dict[int, set[bytes]]) -> str | None:
+        match = re.fullmatch(rb"\{[^:}]*:(0|[1-9]\d{0,4})\}:([a-z-]+)(?::(.+))?", key, re.DOTALL)
+        if key == self._audit.meta_key:
+            return None
+        if match is None or int(match[1]) not in paths:
+            return "it fits no pattern of this layout"
+        partition, family, path = int(match[1]), match[2].decode(), match[3]
+        if family in _OTHERS or (family in ("feed", "conversations") and path is None):
+            return None
+        if family not in FAMILIES or path is None:
+            return "it fits no pattern of this layout"
+        problem = check_path(path, partition, self._partitions)
+        if problem is None:
+            paths[partition].add(path)
+        return problem
+
+    async def _partition(
+        self, partition: int, paths: set[bytes], only: bytes | None, strict: int | None = None
+    ) -> AsyncIterator[Fault]:
+        if strict is None:
+            strict = await self._feed_end(partition)
+        feed = FeedCheck(partition, self._partitions, strict, only)
+        async for fault in self._index(partition, paths, only):
+            yield fault
+        for path in sorted(paths):
+            async for fault in self._log(partition, path, feed):
+                yield fault
+        async for fault in self._feed(partition, feed):
+            yield fault
+
+    async def _index(self, partition: int, paths: set[bytes], only: bytes | None) -> AsyncIterator[Fault]:
+        """Adds to ``paths`` what the set of conversations names, and says what it should not hold."""
+        key = self._audit.key(partition, "conversations")
+        found = await self._audit.type_of(key)
+        if found not in ("zset", "none"):
+            yield Fault("its type", f"it is a {found}", "it should be a zset", f"key {_text(key)!r}")
+        elif only is None:
+            told: set[bytes] = set()
+            async for path in self._audit.listed(partition):
+                problem = check_path(path, partition, self._partitions)
+                if problem is None:
+                    paths.add(path)
+                elif path not in told:
+                    told.add(path)
+                    where = f"member {_text(path)!r}"
+                    yield Fault(
+                        where, problem, "it should be the path of a log of this partition", f"key {_text(key)!r}"
+                    )
+
+    async def _log(self, partition: int, path: bytes, feed: FeedCheck) -> AsyncIterator[Fault]:
+        snapshot = await self._audit.snapshot(path, partition)
+        check, owner = LogCheck(snapshot), _owner(path)
+        if snapshot.last_id is not None:
+            async for page in self._audit.entries(path, partition, snapshot.last_id):
+                for entry_id, fields in page:
+                    for fault in check.take(entry_id, fields):
+                        yield fault._replace(owner=owner)
+                self.events += len(page)
+                self._progress(self)
+        for fault in check.end():
+            yield fault._replace(owner=owner)
+        if snapshot.unlike or check.is_deleted:
+            feed.pass_over(path)
+        else:
+            feed.add(path, check)
+        self.conversations += 1
+        self._progress(self)
+
+    async def _feed(self, partition: int, feed: FeedCheck) -> AsyncIterator[Fault]:
+        owner = f"key {_text(self._audit.key(partition, 'feed'))!r}"
+        found = await self._audit.type_of(self._audit.key(partition, "feed"))
+        if found not in ("stream", "none"):
+            yield Fault("its type", f"it is a {found}", "it should be a stream", owner)
+            return
+        async for page in self._audit.feed(partition):
+            async for fault in self._unread(partition, page, feed):
+                yield fault
+            for entry_id, fields in page:
+                for fault in feed.take(entry_id, fields):
+                    yield fault._replace(owner=owner)
+            if feed.is_done:
+                break
+        for path, fault in feed.end():
+            yield fault._replace(owner=_owner(path))
+
+    async def _unread(self, partition: int, page: Iterable[Entry], feed: FeedCheck) -> AsyncIterator[Fault]:
+        """Reads the logs that the feed names and no key or index did."""
+        for entry_id, fields in page:
+            path = fields[1] if fields[0] == b"c" else b""
+            is_old = entry_id.startswith(b"0-") and int(entry_id[2:]) <= feed.strict
+            if is_old and not feed.knows(path) and check_path(path, partition, self._partitions) is None:
+                async for fault in self._log(partition, path, feed):
+                    yield fault
+
+    async def _feed_end(self, partition: int) -> int:
+        key = self._audit.key(partition, "feed")
+        return await self._audit.feed_end(partition) if await self._audit.type_of(key) == "stream" else 0
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="backslashreplace")
+
+
+def _owner(path: bytes) -> str:
+    log = LogId.of_path(_text(path))
+    return f"conversation {log.conversation!r} of {log.tenant!r}"

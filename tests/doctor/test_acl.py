@@ -1,0 +1,189 @@
+"""The rights that docs/acl.md grants are enough for each kind of user, and no more."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from uuid import uuid4
+
+import anyio
+import pytest
+import redis.exceptions
+from redis.asyncio import Redis, from_url
+
+from eventlog import Conversation, EventLog, LogId, Mode, ServerUnfit, assistant, tool_call, user
+from eventlog.store.redis.audit import Audit
+from eventlog.store.redis.keys import Keys
+from eventlog.store.redis.verification import Verification
+from projections import history
+from tests.doctor.conftest import Start, diagnosis
+
+pytestmark = pytest.mark.anyio
+
+CHAT = LogId("t", "chat")
+DOCS = Path(__file__).parents[2] / "docs" / "acl.md"
+LINES = {line.split()[2]: line for line in re.findall(r"^ACL SETUSER .*$", DOCS.read_text(), re.MULTILINE)}
+
+
+class Users:
+    """The three users on one server, in a namespace of their own."""
+
+    def __init__(self, port: int, admin: Redis, namespace: str) -> None:
+        self.port = port
+        self.admin = admin
+        self.namespace = namespace
+        self.keys = Keys(namespace, 16)
+
+    def url(self, name: str | None) -> str:
+        login = f"{name}:PASSWORD@" if name else ""
+        return f"redis://{login}127.0.0.1:{self.port}"
+
+    async def record(self, name: str | None, conversation: str = "chat") -> None:
+        async with EventLog.open(self.url(name), namespace=self.namespace) as log:
+            await record(log.tenant("t").conversation(conversation))
+
+    async def refused(self, name: str, *command: str) -> None:
+        async with from_url(self.url(name)) as client:
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                await client.execute_command(*command)
+
+
+@pytest.fixture
+async def users(start: Start) -> AsyncIterator[Users]:
+    port = start("--appendonly", "yes")
+    namespace = f"t{uuid4().hex[:12]}"
+    async with Redis(port=port) as admin:
+        for line in LINES.values():
+            await admin.execute_command(*line.replace("eventlog:", f"{namespace}:").split(" "))
+        yield Users(port, admin, namespace)
+
+
+async def record(chat: Conversation) -> None:
+    """All that an agent does, more often than operations are remembered."""
+    for mode in Mode:
+        async with chat.run(mode) as run:
+            await run.add(user("?"))
+            async with run.service_call() as call:
+                await history.for_call(call)
+                await call.complete(assistant(tool_call("c", "look")))
+            await run.add_result(call.function_calls[0], 1)
+            await run.renew()
+    left = chat.run(operation_id="left", lease=0.01)
+    await left._open()
+    await chat.abort_run("left", force=True)
+    await chat.rewind(2, expected=(await chat.head()).last)
+    for number in range(520):
+        await chat.add(user(str(number)))
+    await history.load(chat)
+
+
+def test_the_docs_name_three_users() -> None:
+    assert list(LINES) == ["appender", "reader", "operator"]
+
+
+async def test_the_appender_records_runs_and_loads_history(users: Users) -> None:
+    await users.record("appender")
+    async with EventLog.open(users.url("appender"), namespace=users.namespace) as log:
+        chat = log.tenant("t").conversation("chat")
+        assert (await history.load(chat)).messages[-1].text == "519"
+        assert [name async for name in log.tenant("t").conversations()] == ["chat"]
+        assert [warning for warning in log.notes if "CONFIG" in warning] == []
+    async with Audit.open(users.url(None), users.namespace) as audit:
+        assert [str(fault) async for fault in Verification(audit).faults()] == []
+
+
+async def test_the_appender_cannot_delete(users: Users) -> None:
+    await users.record("appender")
+    keys = users.keys.of_log(CHAT)
+    for command in (
+        ("DEL", keys.log),
+        ("UNLINK", keys.log),
+        ("EXPIRE", keys.log, "1"),
+        ("XTRIM", keys.log, "MAXLEN", "0"),
+        ("XDEL", keys.log, "1-1"),
+        ("RENAME", keys.ops, keys.log),
+        ("RENAME", keys.log, keys.old_ops),
+        ("HSET", keys.log, "a", "b"),
+        ("HDEL", users.keys.meta, "layout"),
+        ("ZREM", keys.conversations, "t/chat"),
+        ("SET", keys.log, "x"),
+        ("FLUSHALL",),
+        ("FLUSHDB",),
+        ("CONFIG", "SET", "appendonly", "no"),
+        ("SHUTDOWN",),
+        ("HGETALL", "other:meta"),
+        ("XADD", "{other:0}:log:a/b", "*", "e", "1"),
+    ):
+        await users.refused("appender", *command)
+    async with from_url(users.url("appender")) as client:
+        with pytest.raises(redis.exceptions.ResponseError, match=r"(?i)permission|can't run this command"):
+            await client.eval("return redis.call('DEL', KEYS[1])", 1, keys.log)
+    assert await users.admin.exists(*keys) == len(keys)
+
+
+async def test_the_reader_reads_loads_explains_and_verifies(users: Users) -> None:
+    await users.record(None)
+    async with EventLog.open(users.url("reader"), namespace=users.namespace) as log:
+        chat = log.tenant("t").conversation("chat")
+        assert (await history.load(chat)).messages[-1].text == "519"
+        assert [fate for fate in await history.explain(chat) if fate.fate != "in-view"]
+        assert len([event async for event in chat.read()]) > 520
+        assert [name async for name in log.tenant("t").conversations()] == ["chat"]
+
+
+async def test_the_reader_verifies_and_looks_at_the_server(users: Users) -> None:
+    await users.record(None)
+    async with Audit.open(users.url("reader"), users.namespace) as audit:
+        assert [str(fault) async for fault in Verification(audit).faults()] == []
+        assert [str(fault) async for fault in Verification(audit).faults(CHAT)] == []
+    told = await anyio.to_thread.run_sync(diagnosis, users.url("reader"), "--namespace", users.namespace)
+    assert told["findings"] == []
+
+
+async def test_the_reader_cannot_write_anything(users: Users) -> None:
+    await users.record(None)
+    keys = users.keys.of_log(CHAT)
+    before = [await users.admin.dump(key) for key in keys]
+    for command in (
+        ("DEL", keys.log),
+        ("XADD", keys.log, "*", "e", "1"),
+        ("HSET", keys.head, "open", "0"),
+        ("HSETNX", users.keys.meta, "odd", "1"),
+        ("EVAL", "return 1", "1", keys.log),
+        ("FLUSHALL",),
+        ("XTRIM", keys.log, "MAXLEN", "0"),
+        ("CONFIG", "SET", "appendonly", "no"),
+        ("HGETALL", "other:meta"),
+    ):
+        await users.refused("reader", *command)
+    assert [await users.admin.dump(key) for key in keys] == before
+
+
+async def test_what_the_reader_tries_to_append_is_refused_with_the_way_out(users: Users) -> None:
+    await users.record(None)
+    async with EventLog.open(users.url("reader"), namespace=users.namespace) as log:
+        with pytest.raises(ServerUnfit, match="grant it the commands and keys it needs"):
+            await log.tenant("t").conversation("chat").add(user("no"))
+
+
+async def test_the_operator_does_all_of_ours_and_nothing_beside(users: Users) -> None:
+    await users.record("operator")
+    async with EventLog.open(users.url("operator"), namespace=users.namespace) as log:
+        await history.explain(log.tenant("t").conversation("chat"))
+    async with Audit.open(users.url("operator"), users.namespace) as audit:
+        assert [str(fault) async for fault in Verification(audit).faults()] == []
+    told = await anyio.to_thread.run_sync(diagnosis, users.url("operator"), "--namespace", users.namespace)
+    assert told["findings"] == []
+    keys = users.keys.of_log(CHAT)
+    for command in (
+        ("FLUSHALL",),
+        ("FLUSHDB",),
+        ("CONFIG", "SET", "appendonly", "no"),
+        ("SET", "other", "1"),
+        ("SHUTDOWN",),
+    ):
+        await users.refused("operator", *command)
+    async with from_url(users.url("operator")) as client:
+        assert await client.delete(keys.log) == 1
+        assert await client.xtrim(keys.feed, maxlen=0) > 0
