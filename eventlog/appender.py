@@ -9,12 +9,13 @@ from typing import Any
 import anyio
 
 from eventlog.codec import Encoded, encode
-from eventlog.errors import AlreadyAnswered, InvalidEvent, InvalidInput
+from eventlog.errors import AlreadyAnswered, InvalidEvent, InvalidInput, OutcomeUnknown
 from eventlog.events import Draft
 from eventlog.identity import Cursor, LogId, check_id, new_id
 from eventlog.store.port import ANY, Append, Appended, Expectation, Expected, LogStore, RunClaim
 
 _NAMED = frozenset(Expectation)
+_REMEMBERED = 1_000
 
 
 class Appender:
@@ -28,6 +29,8 @@ class Appender:
         self.log = log
         self._cursor: Cursor | None = None
         self._opening = anyio.Lock()
+        self._unknown: dict[str, Cursor] = {}
+        """Operations whose outcome was not learnt -> the cursor that was sent first with them."""
 
     def append(
         self,
@@ -69,12 +72,26 @@ class Appender:
         supersedes: tuple[str, ...],
     ) -> Appended:
         cursor = self._cursor or await self.cursor()
-        outcome = await self.store.append(
-            Append(self.log, operation, encoded, cursor, expected, claim, alone, supersedes)
+        first = self._unknown.get(operation)
+        request = Append(
+            self.log, operation, encoded, first or cursor, expected, claim, alone, supersedes, retry=first is not None
         )
-        if self._cursor is None or outcome.cursor.version > self._cursor.version:
+        try:
+            outcome = await self.store.append(request)
+        except (OutcomeUnknown, anyio.get_cancelled_exc_class()):
+            self._remember(operation, request.cursor)
+            raise
+        self._unknown.pop(operation, None)
+        # Only what was written right behind the handle's own cursor proves that nothing before it was
+        # lost. Else the handle keeps its cursor, and the next append has it checked.
+        if outcome.before is not None and self._cursor in (request.cursor, outcome.before):
             self._cursor = outcome.cursor
         return outcome
+
+    def _remember(self, operation: str, cursor: Cursor) -> None:
+        self._unknown.setdefault(operation, cursor)
+        if len(self._unknown) > _REMEMBERED:
+            del self._unknown[next(iter(self._unknown))]
 
 
 def _now() -> str:

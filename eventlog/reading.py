@@ -23,16 +23,10 @@ async def pages(
     store: LogStore, log: LogId, *, after: Cursor | None = None, first: int = 1, until: int | None = None
 ) -> AsyncIterator[list[Event]]:
     """The events after the cursor, or from version ``first`` on, up to ``until``, in pages of up to 500."""
-    last = after or log.cursor(0, 0)
-    if last.version > 0:
-        found = await store.read(log, last.version, last.version, 1)
-        if not found or found[0].stamp != last.stamp:
-            head = await store.head(log)
-            if last not in (head.last, head.base):
-                raise _gap(log, last.version, head.last, head.base)
-    version = max(last.version, first - 1)
-    while until is None or version < until:
-        entries = await store.read(log, version + 1, until, PAGE)
+    edge = after if after is not None and after.version > 0 else None
+    version = max(edge.version if edge else 0, first - 1)
+    while edge is not None or until is None or version < until:
+        entries = await _behind(store, log, edge, version, until)
         if not entries:
             await _check_end(store, log, version, until)
             return
@@ -41,22 +35,54 @@ async def pages(
         version = entries[-1].version
         if len(entries) < PAGE:
             return
+        edge = log.cursor(version, entries[-1].stamp)
 
 
 async def pages_back(
     store: LogStore, log: LogId, *, after: Cursor | None = None, until: int | None = None
 ) -> AsyncIterator[list[Event]]:
-    """The same events, the newest first."""
-    first = (after.version if after else 0) + 1
+    """The same events, the newest first. The cursor's event is looked at before the first and after the last."""
+    start = after if after is not None and after.version > 0 else None
+    first = start.version + 1 if start else 1
+    if start is not None:
+        await _behind(store, log, start, start.version, start.version)
+    edge: Cursor | None = None
     last = until
     while last is None or last >= first:
-        entries = await store.read(log, first, last, PAGE, reverse=True)
+        count = PAGE if edge is None else PAGE + 1
+        entries = await store.read(log, first, last if edge is None else edge.version, count, reverse=True)
+        if edge is not None:
+            entries = await _without_edge(store, log, edge, entries)
         if not entries:
             await _check_end(store, log, first - 1, last)
-            return
+            break
         await _check_dense(store, log, entries, entries[0].version if last is None else last, -1)
         yield [decode(*entry) for entry in entries]
-        last = entries[-1].version - 1
+        edge = log.cursor(entries[-1].version, entries[-1].stamp)
+        last = edge.version - 1
+    if start is not None:
+        await _behind(store, log, start, start.version, start.version)
+
+
+async def _behind(store: LogStore, log: LogId, edge: Cursor | None, version: int, until: int | None) -> list[Entry]:
+    """A page of what follows ``version``; the event at ``edge``, to which reading had come, is read with it.
+
+    In one command: between two, the server could lose events and use their versions again.
+    """
+    if edge is None:
+        return await store.read(log, version + 1, until, PAGE)
+    last = None if until is None else max(until, edge.version)
+    return await _without_edge(store, log, edge, await store.read(log, edge.version, last, PAGE + 1))
+
+
+async def _without_edge(store: LogStore, log: LogId, edge: Cursor, entries: list[Entry]) -> list[Entry]:
+    """The entries behind the first, which must be the event at ``edge``, unless that is the last trimmed one."""
+    if entries and (entries[0].version, entries[0].stamp) == (edge.version, edge.stamp):
+        return entries[1:]
+    head = await store.head(log)
+    if edge != head.base:
+        raise _gap(log, edge.version, head.last, head.base)
+    return entries
 
 
 async def _check_dense(store: LogStore, log: LogId, entries: list[Entry], expected: int, step: int) -> None:
@@ -73,7 +99,7 @@ async def _check_end(store: LogStore, log: LogId, version: int, until: int | Non
     """Nothing was found after ``version``: there must have been nothing."""
     head = await store.head(log)
     wanted = head.last.version if until is None else min(until, head.last.version)
-    if wanted > version:
+    if wanted > version and not await store.read(log, version + 1, wanted, 1):  # or it was appended just now
         raise _gap(log, version + 1, head.last, head.base)
 
 

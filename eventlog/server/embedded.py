@@ -45,7 +45,7 @@ LOG = "server.log"
 _AGAIN = 0.01  # seconds between two looks at a lock or the socket
 _LEAVING = 10.0  # seconds that close waits for a server that is ending
 _UNREADABLE = re.compile(
-    "(reading|loading) the (append only file|DB)|load(ing)? DB|AOF MANIFEST"
+    "(reading|loading) the (append only file|DB)|load(ing)? DB|AOF MANIFEST|obtain the AOF file"
     "|rdb file reading|in RDB|RDB (has|CRC|check)",
     re.IGNORECASE,
 )

@@ -43,6 +43,10 @@ class _Log:
     base: Cursor | None = None
     operations: dict[str, tuple[Appended, str]] = field(default_factory=dict)
     old_operations: dict[str, tuple[Appended, str]] = field(default_factory=dict)
+    rotated: int = 0
+    """The last version when the older generation of operations became that."""
+    evicted: int = 0
+    """Up to which version records of operations are gone."""
     runs: dict[str, _Run] = field(default_factory=dict)
     updated_ms: int = 0
     deleted: bool = False
@@ -153,7 +157,7 @@ class MemoryStore:
     def _recognise(self, request: Append, log: _Log) -> Appended | None:
         record = log.operations.get(request.operation_id) or log.old_operations.get(request.operation_id)
         if record is not None and record[1] == request.encoded.digest:
-            return record[0]._replace(duplicate=True)
+            return record[0]._replace(duplicate=True, before=None)
         first = None
         if record is not None:
             first = record[0].first
@@ -176,6 +180,8 @@ class MemoryStore:
 
     def _check_cursor(self, request: Append, log: _Log, last: Cursor) -> None:
         cursor, base = request.cursor, self._base(request.log, log)
+        if request.retry and log.evicted > cursor.version:
+            raise refusals.unknown(request)
         if cursor.version == 0 or cursor in (last, base):
             return
         if cursor.version <= base.version:
@@ -220,11 +226,11 @@ class MemoryStore:
             log.runs.pop(superseded, None)
         if request.claim is not None:
             self._move_run(request.claim, log, first, now)
-        outcome = Appended(
-            request.log.cursor(first + len(request.encoded.documents) - 1, stamp), first, request.operation_id, False
-        )
+        cursor = request.log.cursor(first + len(request.encoded.documents) - 1, stamp)
+        outcome = Appended(cursor, first, request.operation_id, False, last)
         if len(log.operations) >= OPERATION_WINDOW:
             log.old_operations, log.operations = log.operations, {}
+            log.rotated, log.evicted = last.version, log.rotated
         log.operations[request.operation_id] = (outcome, request.encoded.digest)
         feed = self.feeds[partition]
         feed.append(

@@ -113,6 +113,8 @@ class Append:
     """Refuse while a run is open that ``supersedes`` does not name."""
     supersedes: tuple[str, ...] = ()
     """Open runs that this append closes, whoever holds them."""
+    retry: bool = False
+    """It was sent before, with this cursor, and its outcome was not learnt."""
 
 
 class Appended(NamedTuple):
@@ -123,6 +125,8 @@ class Appended(NamedTuple):
     operation_id: str
     duplicate: bool
     """The operation had been appended before; this is its first outcome."""
+    before: Cursor | None = None
+    """The event that its first one follows; None for a duplicate, of which that is not known."""
 
     @property
     def versions(self) -> range:

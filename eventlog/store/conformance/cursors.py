@@ -75,7 +75,7 @@ class Cursors(Suite):
         first = await put(store, 1, "op-1", expected=NONE)
         await put(store, 2, "op-2")
         await self.trim(store, LOG, 1)
-        assert await put(store, 1, "op-1", cursor=first.cursor) == first._replace(duplicate=True)
+        assert await put(store, 1, "op-1", cursor=first.cursor) == first._replace(duplicate=True, before=None)
 
     async def test_a_deleted_conversation_takes_nothing(self, store: LogStore) -> None:
         last = (await self._five(store))[-1].cursor

@@ -37,7 +37,7 @@ class Retries(Suite):
         first = await put(store, notes(1, 2), "op-1")
         before = await self.known(store, LOG)
         for expected in (ANY, EXISTS, NONE, LOG.cursor(0, 0), first.cursor):
-            assert await put(store, notes(1, 2), "op-1", expected=expected) == first._replace(duplicate=True)
+            assert await put(store, notes(1, 2), "op-1", expected=expected) == first._replace(duplicate=True, before=None)
         assert await self.known(store, LOG) == before
 
     async def test_a_retry_is_recognised_after_more_events(self, store: LogStore) -> None:
@@ -45,7 +45,7 @@ class Retries(Suite):
         later = await put(store, 3, "op-2")
         for expected in (ANY, NONE, LOG.cursor(0, 0)):
             again = await put(store, notes(1, 2), "op-1", expected=expected, cursor=later.cursor)
-            assert again == first._replace(duplicate=True)
+            assert again == first._replace(duplicate=True, before=None)
 
     async def test_the_clock_is_no_content(self, store: LogStore) -> None:
         append = request("x", "op-1")
@@ -53,12 +53,12 @@ class Retries(Suite):
         later = append.encoded.documents[0].replace(b"2030-", b"2031-")
         assert later != append.encoded.documents[0]
         retry = replace(append, encoded=append.encoded._replace(documents=(later,)))
-        assert await store.append(retry) == first._replace(duplicate=True)
+        assert await store.append(retry) == first._replace(duplicate=True, before=None)
 
     async def test_the_order_of_keys_is_no_content(self, store: LogStore) -> None:
         first = await put(store, notes({"a": 1, "b": {"c": 2, "d": 3}}), "op-1")
         again = await put(store, notes({"b": {"d": 3, "c": 2}, "a": 1}), "op-1")
-        assert again == first._replace(duplicate=True)
+        assert again == first._replace(duplicate=True, before=None)
 
     async def test_equal_content_under_another_id_is_another_append(self, store: LogStore) -> None:
         assert [(await put(store, "yes", f"op-{number}")).first for number in range(3)] == [1, 2, 3]
@@ -119,15 +119,15 @@ class Retries(Suite):
             await fill(store, before, log=log, prefix="before")
             first = await put(store, notes(*range(64)), "op-1", log=log)
             await fill(store, OPERATION_WINDOW - 1, log=log)
-            assert await put(store, notes(*range(64)), "op-1", log=log) == first._replace(duplicate=True)
+            assert await put(store, notes(*range(64)), "op-1", log=log) == first._replace(duplicate=True, before=None)
 
     async def test_none_and_exact_recognise_a_retry_after_the_window(self, store: LogStore) -> None:
         first = await put(store, notes(1, {"a": 1, "b": 2}), "op-1", expected=NONE)
         second = await put(store, notes(1, 2), "op-2", expected=first.cursor)
         await fill(store, FORGOTTEN)
-        assert await put(store, notes(1, {"b": 2, "a": 1}), "op-1", expected=NONE) == first._replace(duplicate=True)
+        assert await put(store, notes(1, {"b": 2, "a": 1}), "op-1", expected=NONE) == first._replace(duplicate=True, before=None)
         again = await put(store, notes(1, 2), "op-2", expected=first.cursor, cursor=first.cursor)
-        assert again == second._replace(duplicate=True)
+        assert again == second._replace(duplicate=True, before=None)
 
     async def test_after_the_window_other_content_is_still_refused_for_none_and_exact(self, store: LogStore) -> None:
         first = await put(store, notes(1, 2), "op-1", expected=NONE)
@@ -153,7 +153,7 @@ class Retries(Suite):
     async def test_the_start_of_an_open_run_is_recognised_after_the_window(self, store: LogStore) -> None:
         first = await start(store, "run-1", exclusive=False)
         await fill(store, FORGOTTEN)
-        assert await start(store, "run-1", exclusive=False) == first._replace(duplicate=True)
+        assert await start(store, "run-1", exclusive=False) == first._replace(duplicate=True, before=None)
         other = [Draft("run-started", {"mode": "per-run"}, run="run-1")]
         await refused(OperationReused, store, request(other, "run-1", claim=starting("run-1", exclusive=False)))
 
@@ -168,7 +168,7 @@ class Retries(Suite):
         await start(store, "run-1")
         first = await put(store, 1, "op-1", claim=going_on("run-1", closes=True))
         again = await put(store, 1, "op-1", claim=going_on("run-1", closes=True))
-        assert again == first._replace(duplicate=True)
+        assert again == first._replace(duplicate=True, before=None)
 
     async def test_a_retry_whose_events_were_trimmed_is_not_taken_for_other_content(self, store: LogStore) -> None:
         """Its record says that it was appended; its content can be compared no more."""
@@ -179,4 +179,4 @@ class Retries(Suite):
             outcome = await put(store, notes({"b": 2, "a": 1}), "op-1")
         except (OutcomeUnknown, Truncated):
             return
-        assert outcome == first._replace(duplicate=True)
+        assert outcome == first._replace(duplicate=True, before=None)

@@ -2,8 +2,8 @@
 -- Appends the events of one operation to a conversation, or nothing.
 --
 -- A script's writes are not rolled back: every check comes before the first write, in the order
--- that eventlog/store/port.py states. Replies with the first version, or with a refusal:
---   UNREADABLE | FOUND first entries | DUPLICATE first count stamp | DELETED | TRUNCATED base | LOST last | UNKNOWN
+-- that eventlog/store/port.py states. Replies with what it did, what had been done, or why not:
+--   OK first last-before | UNREADABLE | FOUND first entries | DUPLICATE first count stamp | DELETED | TRUNCATED base | LOST last | UNKNOWN
 --   CLOSED | FENCED holder since | BUSY run holder since lease now | ANSWERED call version
 --   CONFLICT last | LIMIT
 --
@@ -226,4 +226,4 @@ if version == 0 then
   -- by the number of its first feed entry: the order of first appends
   call('ZADD', KEYS[6], 'NX', string.sub(named, 3), path)
 end
-return version + 1
+return { 'OK', version + 1, last }

@@ -97,7 +97,9 @@ class RedisStore:
             try:
                 reply = await _APPEND.run(
                     self._appends,
-                    *_arguments(self._keys, request, stamp, over, retry=sent, replicated=bool(self._replicas)),
+                    *_arguments(
+                        self._keys, request, stamp, over, retry=sent or request.retry, replicated=bool(self._replicas)
+                    ),
                 )
             except ConnectionLost as error:
                 sent, reason = sent or error.sent, str(error)
@@ -234,10 +236,11 @@ class RedisStore:
         self._keys = Keys(self._keys.namespace, int(there))
 
     def _outcome(self, request: Append, stamp: int, reply: Any, over: str | None) -> Appended:
-        if isinstance(reply, int):
-            last = reply + len(request.encoded.documents) - 1
-            return Appended(request.log.cursor(last, stamp), reply, request.operation_id, False)
         code, *details = reply
+        if code == b"OK":
+            first, before = details
+            cursor = request.log.cursor(first + len(request.encoded.documents) - 1, stamp)
+            return Appended(cursor, first, request.operation_id, False, replies.cursor(request.log, before))
         if code == b"DUPLICATE":
             first, count, first_stamp = (int(detail) for detail in details)
             cursor = request.log.cursor(first + count - 1, first_stamp)
