@@ -12,6 +12,7 @@ from eventlog.errors import (
     CursorInvalid,
     EditRefused,
     EventLogError,
+    FollowerTooSlow,
     Gap,
     InvalidEvent,
     InvalidId,
@@ -41,6 +42,8 @@ from eventlog.progress import FunctionCall, Progress
 from eventlog.run import ResumedRun, Run
 from eventlog.service_call import ServiceCall
 from eventlog.store.port import ANY, EXISTS, NONE, Appended, Expectation, Head, Limits, OpenRun
+from eventlog.subscription import Followed, Kind
+from eventlog.tenant_cursor import TenantCursor
 
 __all__ = [
     "ANY",
@@ -60,12 +63,15 @@ __all__ = [
     "EventLog",
     "EventLogError",
     "Expectation",
+    "Followed",
+    "FollowerTooSlow",
     "FunctionCall",
     "Gap",
     "Head",
     "InvalidEvent",
     "InvalidId",
     "InvalidInput",
+    "Kind",
     "LayoutMismatch",
     "LimitExceeded",
     "Limits",
@@ -89,6 +95,7 @@ __all__ = [
     "ServerUnfit",
     "ServiceCall",
     "Tenant",
+    "TenantCursor",
     "Truncated",
     "Unreadable",
     "VersionConflict",

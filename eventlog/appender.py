@@ -4,18 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 
-from eventlog.codec import Encoded, encode
+from eventlog.codec import Encoded, decode, encode
 from eventlog.errors import AlreadyAnswered, InvalidEvent, InvalidInput, OutcomeUnknown
-from eventlog.events import Draft
+from eventlog.events import Draft, Event
 from eventlog.identity import Cursor, LogId, check_id, new_id
 from eventlog.store.port import ANY, Append, Appended, Expectation, Expected, LogStore, RunClaim
 
 _NAMED = frozenset(Expectation)
 _REMEMBERED = 1_000
+
+
+class Prepared(NamedTuple):
+    """An operation that is checked and encoded, and was not sent yet."""
+
+    operation_id: str
+    encoded: Encoded
+    expected: Expected
+    claim: RunClaim | None
+    alone: bool
+    supersedes: tuple[str, ...]
+
+    def events(self) -> list[Event]:
+        """Its events as they will be read back, but for versions and stamps, which are 0."""
+        return [decode(0, 0, document) for document in self.encoded.documents]
 
 
 class Appender:
@@ -32,6 +47,30 @@ class Appender:
         self._unknown: dict[str, Cursor] = {}
         """Operations whose outcome was not learnt -> the cursor that was sent first with them."""
 
+    def prepare(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        operation_id: str | None = None,
+        expected: Expected | str = ANY,
+        claim: RunClaim | None = None,
+        alone: bool = False,
+        supersedes: tuple[str, ...] = (),
+    ) -> Prepared:
+        """Check and encode the drafts as they are at this moment, to be sent later."""
+        operation = new_id() if operation_id is None else check_id(operation_id, "operation id")
+        if not drafts:
+            raise InvalidEvent("events", "an operation needs at least one event")
+        if claim is not None and len(set(claim.answers)) < len(claim.answers):
+            raise AlreadyAnswered("two results of one operation answer the same call: send one", claim.run)
+        if claim is not None and claim.run in supersedes:
+            raise InvalidInput(f"run {claim.run!r} cannot supersede itself: end it, or name other runs")
+        if isinstance(expected, str) and expected in _NAMED:
+            expected = Expectation(expected)
+        elif not isinstance(expected, Expectation):
+            expected = self.log.check_cursor(expected)
+        return Prepared(operation, encode(drafts, operation, _now()), expected, claim, alone, supersedes)
+
     def append(
         self,
         drafts: Sequence[Draft],
@@ -42,17 +81,17 @@ class Appender:
         alone: bool = False,
         supersedes: tuple[str, ...] = (),
     ) -> Coroutine[Any, Any, Appended]:
-        """Encode the drafts now, as they are at this moment; awaiting the result appends them."""
-        operation = new_id() if operation_id is None else check_id(operation_id, "operation id")
-        if not drafts:
-            raise InvalidEvent("events", "an operation needs at least one event")
-        if claim is not None and len(set(claim.answers)) < len(claim.answers):
-            raise AlreadyAnswered("two results of one operation answer the same call: send one", claim.run)
-        if claim is not None and claim.run in supersedes:
-            raise InvalidInput(f"run {claim.run!r} cannot supersede itself: end it, or name other runs")
-        expectation = Expectation(expected) if expected in _NAMED else self.log.check_cursor(expected)
-        encoded = encode(drafts, operation, _now())
-        return self._send(operation, encoded, expectation, claim, alone, supersedes)
+        """Prepare the drafts now; awaiting the result sends them."""
+        return self.send(
+            self.prepare(
+                drafts,
+                operation_id=operation_id,
+                expected=expected,
+                claim=claim,
+                alone=alone,
+                supersedes=supersedes,
+            )
+        )
 
     async def cursor(self) -> Cursor:
         """The last cursor this writer was given; read from the head the first time."""
@@ -62,19 +101,21 @@ class Appender:
                     self._cursor = (await self.store.head(self.log)).last
         return self._cursor
 
-    async def _send(
-        self,
-        operation: str,
-        encoded: Encoded,
-        expected: Expected,
-        claim: RunClaim | None,
-        alone: bool,
-        supersedes: tuple[str, ...],
-    ) -> Appended:
+    async def send(self, prepared: Prepared) -> Appended:
+        """Append what was prepared."""
+        operation = prepared.operation_id
         cursor = self._cursor or await self.cursor()
         first = self._unknown.get(operation)
         request = Append(
-            self.log, operation, encoded, first or cursor, expected, claim, alone, supersedes, retry=first is not None
+            self.log,
+            operation,
+            prepared.encoded,
+            first or cursor,
+            prepared.expected,
+            prepared.claim,
+            prepared.alone,
+            prepared.supersedes,
+            retry=first is not None,
         )
         try:
             outcome = await self.store.append(request)

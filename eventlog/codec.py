@@ -153,6 +153,8 @@ def _content(draft: Draft, index: int) -> bytes:
         validate = _VALIDATE.get(kind)
         if sound and validate is not None:
             validate(data)
+            if kind == "message-added":
+                _check_plain(data["parts"], index)
         content = orjson.dumps(data)
     except ValidationError as error:
         raise _invalid(error, index) from None
@@ -179,6 +181,16 @@ def _content(draft: Draft, index: int) -> bytes:
         raise InvalidEvent(f"events[{index}].meta", f"must be an object, not {type(meta).__name__}")
     find_fault(meta, f"events[{index}].meta")
     return head + b',"data":' + content + b',"meta":' + orjson.dumps(meta) + b"}"
+
+
+def _check_plain(parts: list[dict[str, Any]], index: int) -> None:
+    """Calls and results are events of their own: as parts of a message they would never be answered."""
+    for position, part in enumerate(parts):
+        if part["type"] == "tool_call" or part["type"] == "tool_call_response":
+            kind = "function-call" if part["type"] == "tool_call" else "function-result"
+            raise InvalidEvent(
+                f"events[{index}].data.parts[{position}].type", f"a {part['type']} is recorded as a {kind} event"
+            )
 
 
 def _id(value: str, path: str) -> bytes:

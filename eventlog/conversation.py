@@ -4,33 +4,38 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from copy import deepcopy
-from typing import Any
+from typing import Any, Literal
 
 from eventlog import recording
-from eventlog.appender import Appender
+from eventlog.appender import Appender, Prepared
 from eventlog.edits import check_compaction, check_rewind
 from eventlog.errors import InvalidInput
 from eventlog.events import Draft, Event, Mode
+from eventlog.hub import Hub
 from eventlog.identity import Cursor, LogId, check_id, new_fence, new_id
 from eventlog.ledger import Ledger
+from eventlog.log_subscription import LogSubscription
 from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall, Progress
 from eventlog.reading import pages, pages_back
 from eventlog.run import Carry, ResumedRun, Run
 from eventlog.store import refusals
 from eventlog.store.port import ANY, Appended, Expected, Head, LogStore, RunClaim, Step
+from eventlog.subscription import POLL
 
 DEFAULT_LEASE = 60.0
 """Seconds that a run is held after each of its appends."""
+_PAGE = 1_000
 _IDENTITY = frozenset({"message_id", "versions"})
 
 
 class Conversation:
     """A handle on one log. It remembers the last cursor it was given, and sends it with each append."""
 
-    def __init__(self, store: LogStore, log: LogId) -> None:
+    def __init__(self, store: LogStore, log: LogId, hub: Hub | None = None) -> None:
         self.log = log
         self.store = store
+        self._hub = hub or Hub(store)
         self._appender = Appender(store, log)
 
     @property
@@ -66,12 +71,41 @@ class Conversation:
 
     def add(
         self, *messages: Message, operation_id: str | None = None, expected: Expected | str = ANY
-    ) -> Coroutine[Any, Any, Appended]:
-        """Post messages outside any run: they are in the history at once."""
+    ) -> Coroutine[Any, Any, Appended | None]:
+        """Post messages outside any run: they are in the history at once.
+
+        A message that was read from this log is known by its event and not recorded again, even if
+        it was changed since: make a new ``Message`` for that. None when nothing is left to record.
+        """
         operation = new_id() if operation_id is None else operation_id
-        return self._appender.append(
-            recording.inputs(messages, operation, None), operation_id=operation, expected=expected
-        )
+        if any(message.versions for message in messages if isinstance(message, Message)):
+            return self._add_new(deepcopy(messages), operation, expected)
+        drafts = recording.inputs(messages, operation, None)
+        return self._appended(self._appender.prepare(drafts, operation_id=operation, expected=expected))
+
+    async def unrecorded(self, messages: Sequence[Message]) -> list[Message]:
+        """Those of the messages that were not read from this very log."""
+        mine = [message for message in messages if message.versions and message.log == self.log.tag]
+        if not mine:
+            return list(messages)
+        first = min(message.versions[0] for message in mine)
+        last = max(message.versions[0] for message in mine)
+        stamps: dict[int, int] = {}
+        while first <= last and (entries := await self.store.read(self.log, first, last, _PAGE)):
+            stamps.update((entry.version, entry.stamp) for entry in entries)
+            first = entries[-1].version + 1
+        known = {id(message) for message in mine if stamps.get(message.versions[0]) == message.stamp}
+        return [message for message in messages if id(message) not in known]
+
+    async def _add_new(self, messages: Sequence[Message], operation: str, expected: Expected | str) -> Appended | None:
+        new = await self.unrecorded(messages)
+        if not new:
+            return None
+        drafts = recording.inputs(new, operation, None)
+        return await self._appender.append(drafts, operation_id=operation, expected=expected)
+
+    async def _appended(self, prepared: Prepared) -> Appended | None:
+        return await self._appender.send(prepared)
 
     def add_result(
         self,
@@ -115,7 +149,7 @@ class Conversation:
         each of its appends on; one that has expired may go on until somebody takes it over or
         aborts it.
         """
-        data: dict[str, Any] = {"mode": Mode(mode).value}
+        data: dict[str, Any] = {"mode": check_mode(mode).value}
         if agent is not None:
             data["agent"] = agent
         if labels:
@@ -225,6 +259,39 @@ class Conversation:
                         if left == 0:
                             return
 
+    def follow(
+        self,
+        after: Cursor | str | Literal["start", "now"] = "start",
+        *,
+        types: Sequence[str] | None = None,
+        run: str | None = None,
+        ends_with_run: str | None = None,
+        heartbeat: float | None = None,
+        poll: float = POLL,
+        max_behind: int | None = 10_000,
+    ) -> LogSubscription:
+        """Follow the log from the cursor on: what is in it, a caught-up mark, then what is appended, as it is.
+
+        Each item carries the cursor to go on from. ``types`` and ``run`` choose events; the others move
+        the cursor all the same. ``ends_with_run`` ends the iteration behind that run's end.
+        ``heartbeat`` asks for an item when nothing happened for so many seconds; ``poll`` is how long
+        a lost wake-up can delay an event. A server that is away is waited for. Raises ``LogLost`` or
+        ``Truncated`` where events are missing, ``CursorInvalid`` at once, and ``FollowerTooSlow`` when,
+        once it had caught up, its consumer fell more than ``max_behind`` events behind.
+        """
+        return LogSubscription(
+            self._hub,
+            self.store,
+            self.log,
+            after,
+            types=types,
+            run=run,
+            ends_with_run=ends_with_run,
+            heartbeat=heartbeat,
+            poll=poll,
+            max_behind=max_behind,
+        )
+
     async def ledger(self, *, until: int | None = None) -> Ledger:
         """The fold of the log, up to version ``until``."""
         ledger = Ledger()
@@ -255,12 +322,12 @@ class Conversation:
         """
         cursor = self.log.check_cursor(expected)
         summaries = [
-            {name: value for name, value in deepcopy(message.as_json()).items() if name not in _IDENTITY}
-            for message in messages
+            {name: value for name, value in message.as_json().items() if name not in _IDENTITY} for message in messages
         ]
         draft = Draft("history-compacted", {"through": through, "messages": summaries})
-        check_compaction(await self.ledger(until=cursor.version), through, messages)
-        return await self._appender.append([draft], expected=cursor)
+        prepared = self._appender.prepare([draft], expected=cursor)
+        check_compaction(await self.ledger(until=cursor.version), through, prepared.events()[0].data["messages"])
+        return await self._appender.send(prepared)
 
 
 def check_lease(seconds: float) -> float:
@@ -268,3 +335,12 @@ def check_lease(seconds: float) -> float:
     if not 0.01 <= seconds <= 7 * 24 * 3600:
         raise InvalidInput(f"lease={seconds}: hold a run for 0.01 seconds to 7 days")
     return seconds
+
+
+def check_mode(mode: object) -> Mode:
+    """Return the persistence mode, else raise ``InvalidInput``."""
+    try:
+        return Mode(mode)  # type: ignore[arg-type]
+    except ValueError:
+        modes = " or ".join(repr(known.value) for known in Mode)
+        raise InvalidInput(f"{ascii(mode)[:80]} is not a persistence mode: choose {modes}") from None

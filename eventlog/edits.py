@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from eventlog.errors import EditRefused
 from eventlog.ledger import Ledger
-from eventlog.messages import Message
+from eventlog.messages import Json
 
 
 def check_rewind(to: int, last: int) -> None:
@@ -15,7 +15,7 @@ def check_rewind(to: int, last: int) -> None:
         raise EditRefused(f"cannot rewind to version {to}: the log has versions 0 to {last}")
 
 
-def check_compaction(ledger: Ledger, through: int, messages: Sequence[Message]) -> None:
+def check_compaction(ledger: Ledger, through: int, messages: Sequence[dict[str, Json]]) -> None:
     """Raise ``EditRefused`` unless something is replaced and no call is parted from its result."""
     last = ledger.state.version
     if not 1 <= through <= last:
@@ -36,13 +36,19 @@ def check_compaction(ledger: Ledger, through: int, messages: Sequence[Message]) 
                 f"the call at version {call_version} and its result at version {result} would be parted: "
                 "compact through an earlier or a later version"
             )
+    for call_version, result in ledger.state.calls.early.items():
+        if result in versions:
+            raise EditRefused(
+                f"the result at version {result} answers the call at version {call_version}, whose run is not "
+                "committed yet: compact through an earlier version, or wait for the commit"
+            )
     _check_pairs(messages)
 
 
-def _check_pairs(messages: Sequence[Message]) -> None:
+def _check_pairs(messages: Sequence[dict[str, Json]]) -> None:
     """Calls that stand in the new messages must have their results there, and the other way round."""
     waiting: list[str] = []
-    for part in (part for message in messages for part in message.parts):
+    for part in (part for message in messages for part in message["parts"]):
         if part.get("type") == "tool_call":
             waiting.append(str(part.get("id")))
         elif part.get("type") == "tool_call_response":

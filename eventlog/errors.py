@@ -20,6 +20,7 @@
     ├── Gap                      events that should be there are not
     │   ├── LogLost              they were there and the server lost them
     │   └── Truncated            they were trimmed on purpose
+    ├── FollowerTooSlow          it fell too far behind; follow again after its cursor
     ├── LogClosed                the log was closed while it was used, or before
     ├── Unreadable               a stored event or key that does not hold what it should
     └── ServerError              the server, or the way to it
@@ -145,6 +146,14 @@ class LogLost(Gap):
 
 class Truncated(Gap):
     """The events were trimmed. ``available`` is the last trimmed one: read after it."""
+
+
+class FollowerTooSlow(EventLogError):
+    """The follower fell further behind than was allowed. ``cursor`` is where to go on."""
+
+    def __init__(self, message: str, cursor: Cursor) -> None:
+        super().__init__(message)
+        self.cursor = cursor
 
 
 class LogClosed(EventLogError):

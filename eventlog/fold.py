@@ -13,6 +13,8 @@ returns what changes in the view; ``eventlog.ledger`` keeps the view itself.
 6. A result closes the call it answers, also one that enters later. Where it does not say: the
    oldest open call of that id in its own run, else the newest open one. Entering closes a call.
 
+An approval is a fact of the world, not of the history: one that was resolved stays so over a rewind.
+
 The fold is total: what it does not know, what refers to what is not there and what is not of the shape it
 should be changes nothing.
 """

@@ -114,7 +114,7 @@ class LogId(NamedTuple):
 
     def check_cursor(self, cursor: Cursor | str) -> Cursor:
         """Return the cursor when it is of this log, else raise ``CursorInvalid``."""
-        parsed = Cursor.parse(cursor) if isinstance(cursor, str) else cursor
+        parsed = cursor if isinstance(cursor, Cursor) else Cursor.parse(cursor)
         if parsed.log != self.tag:
             raise CursorInvalid(
                 f"cursor {parsed} is of another conversation or tenant, not of {self.conversation!r} of {self.tenant!r}"

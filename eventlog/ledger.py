@@ -94,6 +94,10 @@ class Ledger:
         """Whether the event at this version is in the view."""
         return version in self._current
 
+    def can_be_sent(self, version: int) -> bool:
+        """Whether the event at this version is a message, a call, a result, or a summary that is in the view."""
+        return version in self._spoken or version in self._current
+
     def unentered_results(self) -> list[Item]:
         """The results that are recorded and not in the view, in log order."""
         return [item for item in self._recorded.values() if item.kind == "result" and item.version not in self._current]
@@ -150,7 +154,7 @@ class Ledger:
         for row in after - before:
             row.since = at
         self.view = view
-        self._current = {version for row in view for version in row.versions}
+        self._current = {version for row in view for version in (row.versions or (row.summary,))}
         current = self._current
         self.pairs = {
             result: call for row in view for result, call in row.pairs if result in current and call in current

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
+from eventlog.consumer_group import ConsumerGroup, Start
 from eventlog.conversation import Conversation
 from eventlog.durability import ALWAYS, EVERYSEC, Durability
+from eventlog.hub import Hub
 from eventlog.identity import LogId, check_id, tenant_path
 from eventlog.server.check import check_durability, inspect
 from eventlog.server.embedded import EmbeddedServer, Fsync
+from eventlog.store.beside import readers_beside
 from eventlog.store.memory import MemoryStore
 from eventlog.store.port import Limits, LogStore
 from eventlog.store.redis.store import RedisStore
+from eventlog.subscription import POLL
+from eventlog.tenant_cursor import TenantCursor
+from eventlog.tenant_subscription import TenantSubscription
 
 _PAGE = 500
 
@@ -23,6 +30,8 @@ class EventLog:
 
     def __init__(self, store: LogStore, notes: tuple[str, ...] = ()) -> None:
         self.store = store
+        self.hub = Hub(store)
+        """Wakes the followers."""
         self.notes = notes
         """What a person should know of the server: what was repaired at start, what is not as it should be."""
 
@@ -51,7 +60,11 @@ class EventLog:
         """
         wanted = Durability.parse(durability) if isinstance(durability, str) else durability
         if url == "memory://":
-            yield cls(MemoryStore(partitions=partitions or 16, limits=limits))
+            log = cls(MemoryStore(partitions=partitions or 16, limits=limits))
+            try:
+                yield log
+            finally:
+                await log.hub.close()
             return
         async with AsyncExitStack() as closing:
             if url is None:
@@ -71,23 +84,49 @@ class EventLog:
                 replicas=wanted.replicas,
             )
             closing.push_async_callback(store.close)
-            yield cls(store, (*notes, *report.warnings))
+            log = cls(store, (*notes, *report.warnings))
+            closing.push_async_callback(log.hub.close)
+            yield log
+
+    def group(self, name: str, *, start: Start = "beginning", tenant: str | None = None) -> ConsumerGroup:
+        """Competing consumers under one name: of one tenant's conversations, or of all when None.
+
+        ``start`` is settled when the group is first used: the ``beginning``, or ``now``. A name that
+        was used for another tenant is refused when it is used.
+        """
+        store, readers = readers_beside(self.store)
+        return ConsumerGroup(store, readers, name, start=start, tenant=tenant)
 
     def tenant(self, tenant: str) -> Tenant:
         """Whose data it is. The application captures this; never let a model fill it in."""
-        return Tenant(self.store, check_id(tenant, "tenant"))
+        return Tenant(self.store, check_id(tenant, "tenant"), self.hub)
 
 
 class Tenant:
     """One owner's conversations."""
 
-    def __init__(self, store: LogStore, tenant: str) -> None:
+    def __init__(self, store: LogStore, tenant: str, hub: Hub | None = None) -> None:
         self._store = store
+        self._hub = hub or Hub(store)
         self.id = tenant
 
     def conversation(self, conversation: str) -> Conversation:
         """A handle on one conversation. It need not exist yet."""
-        return Conversation(self._store, LogId(self.id, check_id(conversation, "conversation")))
+        return Conversation(self._store, LogId(self.id, check_id(conversation, "conversation")), self._hub)
+
+    def follow(
+        self,
+        after: TenantCursor | str | Literal["start", "now"] = "start",
+        *,
+        types: Sequence[str] | None = None,
+        heartbeat: float | None = None,
+        poll: float = POLL,
+    ) -> TenantSubscription:
+        """Follow all conversations of this tenant, new ones included, with one cursor; as ``Conversation.follow``.
+
+        Each conversation's events come in order. What others append moves the cursor, too.
+        """
+        return TenantSubscription(self._hub, self._store, self.id, after, types=types, heartbeat=heartbeat, poll=poll)
 
     async def conversations(self) -> AsyncIterator[str]:
         """The ids of this tenant's conversations, partition by partition in the order of their first append."""

@@ -108,8 +108,9 @@ Part = Annotated[
 class Message:
     """A message, to be recorded or as a view holds it.
 
-    ``parts`` are JSON objects with a ``type``. ``log`` and ``versions`` say which events it was
-    read from (the log's tag, and their versions); they are empty for a message that is new.
+    ``parts`` are JSON objects with a ``type``. ``log``, ``versions`` and ``stamp`` say which events
+    it was read from (the log's tag, their versions, the stamp of the first); they are empty for a
+    message that is new.
     """
 
     role: str
@@ -119,6 +120,7 @@ class Message:
     extra: dict[str, Json] | None = None
     log: str | None = None
     versions: tuple[int, ...] = field(default=())
+    stamp: int = 0
 
     @property
     def text(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -39,6 +40,8 @@ class Progress:
     its calls, that no completed service call has carried, in log order."""
     sent: set[int] = field(default_factory=set)
     """The versions of what its completed service calls have carried."""
+    asked: set[str] = field(default_factory=set)
+    """The ids of its function calls."""
     unanswered: dict[int, FunctionCall] = field(default_factory=dict)
     """Its function calls without a recorded result, by version."""
     unsent_results: dict[int, int] = field(default_factory=dict)
@@ -49,6 +52,7 @@ class Progress:
     """``committed``, ``aborted``, or empty while it is open."""
     _sends: dict[int, list[int]] = field(default_factory=dict)
     _outputs: dict[int, list[FunctionCall]] = field(default_factory=dict)
+    _completed_calls: set[int] = field(default_factory=set)
 
     def apply(self, event: Event) -> None:
         """Take the next event of the log; those of other runs count where they concern this one."""
@@ -72,29 +76,36 @@ class Progress:
                 self.mode = Mode.PER_RUN if data.get("mode") == Mode.PER_RUN else Mode.PER_SERVICE_CALL
                 self.agent, self.first = data.get("agent"), event.version
             case "message-added" | "function-call" if event.call is None:
-                self.unsent.append(event.version)
+                self._add(event.version)
             case "function-call":
                 call = FunctionCall(event.version, data.get("call_id", ""), data.get("name", ""), data.get("arguments"))
                 self._outputs.setdefault(number, []).append(call)
-            case "service-call-started":
+            case "service-call-started" if number not in self._completed_calls:
                 self.last_call = max(self.last_call, number)
                 self.in_doubt[number] = event.version
                 self._sends[number] = versions(data.get("sends"))
-            case "service-call-completed":
+            case "service-call-completed" if number not in self._completed_calls:
                 self._completed(number)
             case "service-call-failed":
                 self.in_doubt.pop(number, None)
             case "run-committed" | "run-aborted":
                 self.ended = event.type.removeprefix("run-")
 
+    def _add(self, version: int) -> None:
+        if version not in self.sent and version not in self.unsent:
+            insort(self.unsent, version)
+
     def _completed(self, number: int) -> None:
+        self._completed_calls.add(number)
         self.in_doubt.pop(number, None)
         self.last_completed = max(self.last_completed, number)
         self.sent.update(self._sends.pop(number, ()))
         self.unsent = [version for version in self.unsent if version not in self.sent]
         self.unsent_results = {result: call for result, call in self.unsent_results.items() if result not in self.sent}
-        for call in self._outputs.pop(number, ()):
-            self.unanswered[call.version] = call
+        calls = self._outputs.pop(number, ())
+        # New dicts, never changed ones: callers go through these while results are recorded.
+        self.unanswered = {**self.unanswered, **{call.version: call for call in calls}}
+        self.asked.update(call.call_id for call in calls)
 
     def _result(self, event: Event) -> None:
         answers = event.data.get("answers")
@@ -103,12 +114,13 @@ class Progress:
         if answers is None and event.run == self.run:
             same = [call.version for call in self.unanswered.values() if call.call_id == event.data.get("call_id")]
             answers = same[0] if same else None
-        call = self.unanswered.pop(answers, None) if answers is not None else None
+        call = self.unanswered.get(answers) if answers is not None else None
         if call is not None:
+            self.unanswered = {version: one for version, one in self.unanswered.items() if version != call.version}
             self.awaits_approval.discard(call.version)
-        if event.run == self.run or call is not None:
-            self.unsent.append(event.version)
-            self.unsent_results[event.version] = call.version if call is not None else 0
+        if (event.run == self.run or call is not None) and event.version not in self.sent:
+            self._add(event.version)
+            self.unsent_results = {**self.unsent_results, event.version: call.version if call is not None else 0}
 
 
 def progress(events: Iterable[Event], run: str) -> Progress:

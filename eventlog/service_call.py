@@ -8,34 +8,34 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal
-
-import anyio
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from eventlog import recording
-from eventlog.errors import EventLogError, InvalidInput
+from eventlog.appender import Prepared
+from eventlog.errors import InvalidInput
 from eventlog.events import Draft
 from eventlog.identity import Cursor, new_id
 from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall
+from eventlog.steps import told
 from eventlog.store.port import Appended
 
 if TYPE_CHECKING:
     from eventlog.conversation import Conversation
     from eventlog.run import Run
 
-CLOSING_SECONDS = 10.0
-"""How long the record of an end is waited for when a block was left by an exception."""
+FailedOutcome = Literal["refused", "unknown"]
 
 
 class ServiceCall:
     """One request to the model service. Leaving its block uncompleted records a failure."""
 
-    def __init__(self, run: Run, number: int, sends: list[int] | None, ahead: list[int], data: dict[str, Any]) -> None:
+    def __init__(self, run: Run, sends: list[int] | None, ahead: list[int], data: dict[str, Any]) -> None:
         self.run = run
-        self.number = number
+        self.number = 0
+        """Its number within the run, 1, 2, 3 …; set when the block is entered."""
         self.sends: tuple[int, ...] = ()
-        """The versions of the inputs it carries, in the order sent."""
+        """The versions of the inputs it carries, in the order sent; set when the block is entered."""
         self.started: Cursor | None = None
         """The cursor of its start; set when the block is entered."""
         self.function_calls: list[FunctionCall] = []
@@ -43,7 +43,8 @@ class ServiceCall:
         self._wanted = sends
         self._ahead = ahead
         self._data = data
-        self._ended = False
+        self._completion = new_id()
+        self._ended = ""
 
     @property
     def conversation(self) -> Conversation:
@@ -56,14 +57,16 @@ class ServiceCall:
         continues: dict[str, Json] | None = self._data["continues"]
         return continues
 
-    async def __aenter__(self) -> ServiceCall:
-        sends = self._wanted
-        if sends is None:
-            carried = await self.run._carried()
-            sends = list(dict.fromkeys((*self._ahead, *carried, *self.run._unsent)))
-        draft = Draft("service-call-started", {"sends": sends, **self._data}, run=self.run.id, call=self.number)
-        outcome = await self.run._append([draft], last_call=self.number)
-        self.sends, self.started = tuple(sends), outcome.cursor
+    async def __aenter__(self) -> Self:
+        if self.number:
+            raise InvalidInput(f"service call {self.number} was entered before: make another")
+        await self.run._steps.settled()
+        sends = self._wanted if self._wanted is not None else [*self._ahead, *await self.run._to_send()]
+        self.number = self.run._next_call()
+        self.sends = tuple(dict.fromkeys(sends))
+        data = {"sends": list(self.sends), **self._data}
+        prepared = self.run._prepare([self._draft("service-call-started", data)], last_call=self.number)
+        await self.run._steps.enter(self._start(prepared), self._unsend)
         return self
 
     async def __aexit__(
@@ -71,14 +74,13 @@ class ServiceCall:
     ) -> None:
         if self._ended:
             return
-        what = "the block was left without a reply" if error is None else repr(error)
-        with anyio.move_on_after(CLOSING_SECONDS, shield=True):
-            try:
-                await self.fail(what)
-            except EventLogError as failure:
-                if error is None:
-                    raise
-                error.add_note(f"the failure of service call {self.number} could not be recorded: {failure}")
+        what = "the block was left without a reply" if error is None else told(error)
+        failure = await self.run._steps.close(self._leave(what))
+        if failure is None:
+            return
+        if error is None:
+            raise failure
+        error.add_note(f"the failure of service call {self.number} could not be recorded: {failure}")
 
     def complete(
         self,
@@ -92,58 +94,72 @@ class ServiceCall:
         """Record the reply: its messages, and that the call is completed, in one append.
 
         ``service`` holds the ids the service gave (response, conversation), for a later call that
-        continues.
+        continues. It is one operation: given again, the same reply is recorded once, another one
+        raises ``OperationReused``.
         """
-        operation = new_id() if operation_id is None else operation_id
+        self._check_started()
+        if self._ended == "failed":
+            raise InvalidInput(f"service call {self.number} has failed: start another")
+        operation = self._completion if operation_id is None else operation_id
         outputs = recording.outputs(reply, operation, self.run.id, self.number)
-        data: dict[str, Any] = {}
-        for name, value in (
-            ("finish_reason", finish_reason),
-            ("model", model),
-            ("usage", usage),
-            ("service", service),
-        ):
-            if value is not None:
-                data[name] = value
-        completed = Draft("service-call-completed", data, run=self.run.id, call=self.number)
-        self._check_open()
-        return self._completed(outputs, self.run._append([*outputs, completed], operation))
+        data = {"finish_reason": finish_reason, "model": model, "usage": usage, "service": service}
+        completed = self._draft(
+            "service-call-completed", {name: value for name, value in data.items() if value is not None}
+        )
+        drafts = [*outputs, completed]
+        return self._complete(drafts, self.run._prepare(drafts, operation))
 
     async def fail(
-        self,
-        error: str,
-        *,
-        outcome: Literal["refused", "unknown"] = "unknown",
-        partial: Sequence[Mapping[str, Json]] = (),
+        self, error: str, *, outcome: FailedOutcome = "unknown", partial: Sequence[Mapping[str, Json]] = ()
     ) -> Appended:
         """Record that the call failed.
 
         ``refused``: the service certainly kept nothing. ``unknown``: it may have, as after a
         time-out or a broken stream. ``partial`` are the parts that had come in.
         """
-        self._check_open()
+        self._check_started()
         data: dict[str, Any] = {"error": error, "outcome": outcome}
         if partial:
             data["partial"] = [dict(part) for part in partial]
-        appended = await self.run._append([Draft("service-call-failed", data, run=self.run.id, call=self.number)])
-        self._ended = True
-        return appended
+        drafts = [self._draft("service-call-failed", data)]
+        prepared = self.run._prepare(drafts)
+        await self.run._steps.settled()
+        if self._ended:
+            raise InvalidInput(f"service call {self.number} has {self._ended}: start another")
+        return await self.run._steps.run(self._end("failed", drafts, prepared))
 
-    async def _completed(self, outputs: list[Draft], appending: Coroutine[Any, Any, Appended]) -> Appended:
-        outcome = await appending
-        self._ended = True
-        self.run._has_completed = True
-        self.run._sent.update(self.sends)
-        self.run._unsent = [version for version in self.run._unsent if version not in self.run._sent]
+    async def _start(self, prepared: Prepared) -> None:
+        self.started = (await self.run._send(prepared)).cursor
+
+    async def _unsend(self) -> None:
+        """The call was started and its caller cancelled before anything could go out."""
+        await self._fail("cancelled before it was sent", "refused")
+
+    async def _leave(self, what: str) -> None:
+        await self.run._steps.settled()
+        if not self._ended:
+            await self._fail(what, "unknown")
+
+    async def _fail(self, error: str, outcome: FailedOutcome) -> None:
+        drafts = [self._draft("service-call-failed", {"error": error, "outcome": outcome})]
+        await self._end("failed", drafts, self.run._prepare(drafts))
+
+    async def _complete(self, drafts: list[Draft], prepared: Prepared) -> Appended:
+        return await self.run._steps.run(self._end("completed", drafts, prepared))
+
+    async def _end(self, how: str, drafts: list[Draft], prepared: Prepared) -> Appended:
+        outcome = await self.run._send(prepared)
+        self._ended = how
         self.function_calls = [
             FunctionCall(version, draft.data["call_id"], draft.data["name"], draft.data.get("arguments"))
-            for version, draft in zip(outcome.versions, outputs, strict=False)
+            for version, draft in zip(outcome.versions, drafts, strict=True)
             if draft.type == "function-call"
         ]
         return outcome
 
-    def _check_open(self) -> None:
+    def _draft(self, kind: str, data: dict[str, Any]) -> Draft:
+        return Draft(kind, data, run=self.run.id, call=self.number)
+
+    def _check_started(self) -> None:
         if self.started is None:
-            raise InvalidInput(f"service call {self.number} was not started: use it in an `async with` block")
-        if self._ended:
-            raise InvalidInput(f"service call {self.number} has ended: start another")
+            raise InvalidInput("this service call was not started: use it in an `async with` block")

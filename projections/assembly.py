@@ -21,7 +21,19 @@ def view_messages(view: Sequence[Row], events: Sequence[Event], log: str) -> tup
     """
     messages: list[Message] = []
     outputs_of: list[int | None] = []
+    loose: list[Event] = []
+    """Posted outside any run by one operation: its events make messages together."""
     for row in view:
+        if row.unit is None and not row.summary and len(row.inputs) == 1:
+            event = events[row.inputs[0] - 1]
+            if loose and loose[-1].operation_id != event.operation_id:
+                messages += group(loose, log)
+                loose = []
+            loose.append(event)
+            continue
+        if loose:
+            messages += group(loose, log)
+            loose = []
         if row.summary:
             messages += summary_messages(events[row.summary - 1], log)
         elif row.inputs:
@@ -30,14 +42,16 @@ def view_messages(view: Sequence[Row], events: Sequence[Event], log: str) -> tup
             outputs_of += [None] * (len(messages) - len(outputs_of))
             messages += group([events[item.version - 1] for item in row.outputs], log)
             outputs_of += [row.outputs[0].version] * (len(messages) - len(outputs_of))
+    messages += group(loose, log)
     outputs_of += [None] * (len(messages) - len(outputs_of))
     return messages, outputs_of
 
 
 def group(events: Iterable[Event], log: str) -> list[Message]:
-    """Messages of the events that stand next to each other."""
+    """Messages of the events that stand next to each other. Results never share a message with parts of other kinds."""
     messages: list[Message] = []
     message: Message | None = None
+    before = ""
     for event in events:
         if event.type == "history-compacted":
             messages += summary_messages(event, log)
@@ -46,13 +60,19 @@ def group(events: Iterable[Event], log: str) -> list[Message]:
         data = event.data
         role, parts = _role_and_parts(event)
         message_id = data.get("message_id")
-        if message is not None and message.message_id == message_id and message.role == role:
+        if (
+            message is not None
+            and message.message_id == message_id
+            and message.role == role
+            and (before == "function-result") == (event.type == "function-result")
+        ):
             message.parts = [*message.parts, *parts]
             message.versions = (*message.versions, event.version)
         else:
             extra = data.get("extra" if event.type == "message-added" else "message_extra")
-            message = Message(role, parts, message_id, data.get("author"), extra, log, (event.version,))
+            message = Message(role, parts, message_id, data.get("author"), extra, log, (event.version,), event.stamp)
             messages.append(message)
+        before = event.type
     return messages
 
 
@@ -77,6 +97,7 @@ def summary_messages(event: Event, log: str) -> list[Message]:
             message.get("extra"),
             log,
             (event.version,),
+            event.stamp,
         )
         for index, message in enumerate(objects(event.data.get("messages")))
     ]

@@ -14,6 +14,7 @@ from eventlog.service_call import ServiceCall
 from projections.assembly import group, view_messages
 from projections.continuation import continuation
 from projections.explain import Fate, fates
+from projections.following import follow as follow  # noqa: PLC0414  part of this module for its users
 from projections.transcript import transcript
 from projections.view import DoubtfulCall, OpenCall, View
 from projections.window import newest
@@ -35,11 +36,7 @@ async def load(
         raise InvalidInput(f"{view!r} is not a view: choose service, untrimmed or everything")
     if last is not None and last < 1:
         raise InvalidInput(f"last={last}: ask for at least 1 message")
-    if at is not None and at < 0:
-        raise InvalidInput(f"at={at}: versions begin at 1; 0 is before the first event")
-    events = [event async for page in conversation.pages(until=at) for event in page] if at != 0 else []
-    if at is not None and len(events) < at:
-        raise InvalidInput(f"at={at}: the log of conversation {conversation.id!r} ends at version {len(events)}")
+    events = await _events(conversation, at)
     return build(events, conversation, view=view, last=last)
 
 
@@ -79,25 +76,41 @@ async def for_call(call: ServiceCall) -> list[Message]:
     if call.started is None:
         raise InvalidInput(f"service call {call.number} was not started: use it in an `async with` block")
     conversation = call.conversation
-    events = [event async for page in conversation.pages(until=call.started.version) for event in page]
+    events = await _events(conversation, call.started.version)
     tag = conversation.log.tag
-    if call.continues is not None:
-        return group([events[version - 1] for version in call.sends], tag)
     ledger = Ledger.of(events)
+    sends = [version for version in call.sends if ledger.can_be_sent(version)]
+    if call.continues is not None:
+        return group([events[version - 1] for version in sends], tag)
     messages, _ = view_messages(ledger.view, events, tag)
     seen = {version for row in ledger.view for version in row.versions}
     run = ledger.state.runs.get(call.run.id)
     for unit in run.units if run else ():
-        inputs = [version for version in unit.sends if version not in seen]
+        inputs = [version for version in unit.sends if version not in seen and ledger.can_be_sent(version)]
         messages += group([events[version - 1] for version in inputs], tag)
         messages += group([events[item.version - 1] for item in unit.outputs], tag)
         seen.update(inputs)
-    return messages + group([events[version - 1] for version in call.sends if version not in seen], tag)
+        seen.update(item.version for item in unit.outputs)
+    return messages + group(
+        [events[version - 1] for version in sends if not (version in seen or ledger.holds(version))], tag
+    )
+
+
+async def _events(conversation: Conversation, at: int | None) -> list[Event]:
+    """The events up to version ``at``, which the log must have reached."""
+    if at is not None and at < 0:
+        raise InvalidInput(f"at={at}: versions begin at 1; 0 is before the first event")
+    events = [event async for page in conversation.pages(until=at) for event in page] if at != 0 else []
+    if at is not None and len(events) < at:
+        raise InvalidInput(f"at={at}: the log of conversation {conversation.id!r} ends at version {len(events)}")
+    return events
 
 
 async def explain(conversation: Conversation, *, view: ViewName = "service", at: int | None = None) -> list[Fate]:
     """The fate of every message part, call and result, in log order: in the view, or why not."""
-    events = [event async for page in conversation.pages(until=at) for event in page] if at != 0 else []
+    if view not in ("service", "untrimmed"):
+        raise InvalidInput(f"{view!r} is not a view that leaves anything out: choose service or untrimmed")
+    events = await _events(conversation, at)
     return fates(events, Ledger.of(events, untrimmed=view == "untrimmed"))
 
 

@@ -14,38 +14,49 @@ def repair(view: View) -> View:
     """The view with a marked synthetic result for each open call of a finished run.
 
     A call that waits for approval, or whose run is open, is left alone. Results without a call are
-    taken out. The synthetic results stand behind the results that follow the call's message.
+    taken out; one that entered before its call (another run had carried it) is put behind it. What
+    is put in stands behind the results that follow the call's message.
     """
-    shown = {version for message in view.messages for version in message.versions}
-    closing = {
-        call.version: call
+    position = {version: index for index, message in enumerate(view.messages) for version in message.versions}
+    answers = {
+        call.version: _no_result(call.call_id)
         for call in view.open_calls
-        if not call.run_open and not call.awaits_approval and call.version in shown
+        if not call.run_open and not call.awaits_approval and call.version in position
     }
-    strays = set(view.stray_results)
+    closed = frozenset(answers)
+    early = {
+        result: call
+        for result, call in view.pairs.items()
+        if result in position and call in position and position[result] < position[call]
+    }
+    for result, call in early.items():
+        message = view.messages[position[result]]
+        answers[call] = message.parts[message.versions.index(result)]
+    gone = early.keys() | set(view.stray_results)
     messages: list[Message] = []
     pending: list[dict[str, Json]] = []
-    for shown_message in view.messages:
-        message = _without(shown_message, strays) if strays.intersection(shown_message.versions) else shown_message
-        if shown_message.parts and not message.parts:
+    for shown in view.messages:
+        message = _without(shown, gone) if gone.intersection(shown.versions) else shown
+        if shown.parts and not message.parts:
             continue
         if message.role != "tool":
             _close(messages, pending)
-            pending = [
-                {
-                    "type": "tool_call_response",
-                    "id": closing[version].call_id,
-                    "response": NO_RESULT,
-                    "is_error": True,
-                    "synthetic": True,
-                }
-                for version in message.versions
-                if version in closing
-            ]
+            pending = [answers[version] for version in message.versions if version in answers]
         messages.append(message)
     _close(messages, pending)
-    left = tuple(call for call in view.open_calls if call.version not in closing)
-    return replace(view, messages=tuple(messages), open_calls=left, stray_results=())
+    left = tuple(call for call in view.open_calls if call.version not in closed)
+    pairs = {result: call for result, call in view.pairs.items() if result not in early}
+    return replace(view, messages=tuple(messages), open_calls=left, stray_results=(), pairs=pairs)
+
+
+def _no_result(call_id: str) -> dict[str, Json]:
+    return {
+        "type": "tool_call_response",
+        "id": call_id,
+        "response": NO_RESULT,
+        "is_error": True,
+        "synthetic": True,
+    }
 
 
 def _close(messages: list[Message], results: list[dict[str, Json]]) -> None:
@@ -54,7 +65,7 @@ def _close(messages: list[Message], results: list[dict[str, Json]]) -> None:
 
 
 def _without(message: Message, versions: set[int]) -> Message:
-    """The message without the results of these events. In a tool message each event is one part."""
+    """A message of results without those of these events: each of its events is one part."""
     kept = [
         (part, version)
         for part, version in zip(message.parts, message.versions, strict=True)

@@ -42,6 +42,7 @@ def _allowed(messages: Sequence[Message], outputs_of: Sequence[int | None], pair
         for result, call in pairs.items()
         if call in position and result in position
     ]
+    spans += _summary_spans(messages)
     first: dict[int, int] = {}
     for index, unit in enumerate(outputs_of):
         if unit is not None:
@@ -55,3 +56,17 @@ def _allowed(messages: Sequence[Message], outputs_of: Sequence[int | None], pair
         crossing += delta
         allowed.append(crossing == 0)
     return allowed
+
+
+def _summary_spans(messages: Sequence[Message]) -> list[tuple[int, int]]:
+    """The calls and results that stand in the messages of one compaction, which all have its version."""
+    spans: list[tuple[int, int]] = []
+    waiting: dict[tuple[tuple[int, ...], str], int] = {}
+    for index, message in enumerate(messages):
+        for part in message.parts:
+            key = (message.versions, str(part.get("id")))
+            if part.get("type") == "tool_call":
+                waiting[key] = index
+            elif part.get("type") == "tool_call_response" and key in waiting:
+                spans.append((waiting.pop(key), index))
+    return spans

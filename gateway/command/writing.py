@@ -56,7 +56,9 @@ def append(
 
     async def write_events(handle: Conversation) -> Appended:
         if message is not None:
-            return await handle.add(Message(role, [text(message)]), operation_id=operation_id, expected=expected)
+            added = await handle.add(Message(role, [text(message)]), operation_id=operation_id, expected=expected)
+            assert added is not None, "a message that was never read is new"
+            return added
         return await handle.append(*drafts, operation_id=operation_id, expected=expected)
 
     _show(Place(url, data, namespace, tenant).on(conversation, write_events), as_json=as_json)

@@ -64,7 +64,7 @@ DATA: dict[str, Strategy] = {
         {"agent": maybe(TEXT), "parent": maybe(fields({"conversation": TEXT, "run": TEXT})), "labels": LABELS},
     ),
     "run-resumed": fields({"by": TEXT, "fence": TEXT}),
-    "message-added": fields({"message_id": TEXT, "role": ID, "parts": PARTS}, _SAID),
+    "message-added": fields({"message_id": TEXT, "role": ID, "parts": st.lists(PLAIN_PART, max_size=3)}, _SAID),
     "function-call": fields(
         {"message_id": TEXT, "call_id": TEXT, "name": TEXT}, {"arguments": JSON, **_SAID, **_WHOLE}
     ),

@@ -218,6 +218,19 @@ def test_an_unknown_part_passes_through_whole(part: dict[str, Any]) -> None:
     encode([Draft("message-added", {"message_id": "m", "role": "user", "parts": [part]})], "op", AT)
 
 
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ({"type": "tool_call", "id": "c", "name": "look"}, "function-call"),
+        ({"type": "tool_call_response", "id": "c", "response": 1}, "function-result"),
+    ],
+)
+def test_a_call_is_no_part_of_a_recorded_message_for_nobody_would_answer_it(part: dict[str, Any], kind: str) -> None:
+    error = refused(Draft("message-added", {"message_id": "m", "role": "user", "parts": [text("ok"), part]}))
+    assert error.path == "events[2].data.parts[1].type"
+    assert f"is recorded as a {kind} event" in str(error)
+
+
 def test_one_bad_event_refuses_the_whole_operation() -> None:
     good = Draft("x", {})
     with pytest.raises(InvalidEvent) as caught:

@@ -193,7 +193,7 @@ class Builder:
         summary = user("sum")
         for through in [*versions[a % (len(versions) + 1) :], *versions[: a % (len(versions) + 1)]]:
             try:
-                check_compaction(self.ledger, through, [summary])
+                check_compaction(self.ledger, through, [summary.as_json()])
             except EditRefused:
                 continue
             self._compact(through, 1 + c % 2)

@@ -37,7 +37,8 @@ class Retries(Suite):
         first = await put(store, notes(1, 2), "op-1")
         before = await self.known(store, LOG)
         for expected in (ANY, EXISTS, NONE, LOG.cursor(0, 0), first.cursor):
-            assert await put(store, notes(1, 2), "op-1", expected=expected) == first._replace(duplicate=True, before=None)
+            again = await put(store, notes(1, 2), "op-1", expected=expected)
+            assert again == first._replace(duplicate=True, before=None)
         assert await self.known(store, LOG) == before
 
     async def test_a_retry_is_recognised_after_more_events(self, store: LogStore) -> None:
@@ -125,7 +126,8 @@ class Retries(Suite):
         first = await put(store, notes(1, {"a": 1, "b": 2}), "op-1", expected=NONE)
         second = await put(store, notes(1, 2), "op-2", expected=first.cursor)
         await fill(store, FORGOTTEN)
-        assert await put(store, notes(1, {"b": 2, "a": 1}), "op-1", expected=NONE) == first._replace(duplicate=True, before=None)
+        again = await put(store, notes(1, {"b": 2, "a": 1}), "op-1", expected=NONE)
+        assert again == first._replace(duplicate=True, before=None)
         again = await put(store, notes(1, 2), "op-2", expected=first.cursor, cursor=first.cursor)
         assert again == second._replace(duplicate=True, before=None)
 
