@@ -21,7 +21,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.history
 
 $(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[test,dev]'
 	touch $@

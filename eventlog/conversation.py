@@ -9,7 +9,7 @@ from typing import Any, Literal
 from eventlog import recording
 from eventlog.appender import Appender, Prepared
 from eventlog.edits import check_compaction, check_rewind
-from eventlog.errors import InvalidInput
+from eventlog.errors import InvalidEvent, InvalidInput
 from eventlog.events import Draft, Event, Mode
 from eventlog.hub import Hub
 from eventlog.identity import Cursor, LogId, check_id, new_fence, new_id
@@ -18,6 +18,7 @@ from eventlog.log_subscription import LogSubscription
 from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall, Progress
 from eventlog.reading import pages, pages_back
+from eventlog.recording import check_messages
 from eventlog.run import Carry, ResumedRun, Run
 from eventlog.store import refusals
 from eventlog.store.port import ANY, Appended, Expected, Head, LogStore, RunClaim, Step
@@ -63,6 +64,8 @@ class Conversation:
         ``ConversationDeleted``, ``OutcomeUnknown``, ``LogLost``.
         """
         for index, draft in enumerate(drafts):
+            if not isinstance(draft, Draft):
+                raise InvalidEvent(f"events[{index}]", f"a {type(draft).__name__} is not an event: make a Draft(…)")
             if draft.run is not None:
                 raise InvalidInput(
                     f"events[{index}] belongs to run {draft.run!r}: open it with `conversation.run` and record there"
@@ -153,8 +156,12 @@ class Conversation:
         if agent is not None:
             data["agent"] = agent
         if labels:
+            if not isinstance(labels, dict):
+                raise InvalidInput(f"labels={labels!r}: give a dict of texts")
             data["labels"] = dict(labels)
         if parent is not None:
+            if not isinstance(parent, tuple) or len(parent) != 2:
+                raise InvalidInput(f"parent={parent!r}: give (conversation, run)")
             data["parent"] = {"conversation": parent[0], "run": parent[1]}
         return Run(
             self,
@@ -321,6 +328,7 @@ class Conversation:
         nothing would be replaced, or a call be parted from its result. Nothing is deleted.
         """
         cursor = self.log.check_cursor(expected)
+        check_messages(messages)
         summaries = [
             {name: value for name, value in message.as_json().items() if name not in _IDENTITY} for message in messages
         ]
@@ -332,8 +340,8 @@ class Conversation:
 
 def check_lease(seconds: float) -> float:
     """Return ``seconds`` when a run can be held for so long, else raise ``InvalidInput``."""
-    if not 0.01 <= seconds <= 7 * 24 * 3600:
-        raise InvalidInput(f"lease={seconds}: hold a run for 0.01 seconds to 7 days")
+    if not isinstance(seconds, (int, float)) or not 0.01 <= seconds <= 7 * 24 * 3600:
+        raise InvalidInput(f"lease={seconds!r}: hold a run for 0.01 seconds to 7 days")
     return seconds
 
 

@@ -11,14 +11,14 @@ from eventlog.messages import Json
 
 def check_rewind(to: int, last: int) -> None:
     """Raise ``EditRefused`` unless there is such a version to go back to."""
-    if not 0 <= to <= last:
-        raise EditRefused(f"cannot rewind to version {to}: the log has versions 0 to {last}")
+    if type(to) is not int or not 0 <= to <= last:
+        raise EditRefused(f"cannot rewind to version {to!r}: the log has versions 0 to {last}")
 
 
 def check_compaction(ledger: Ledger, through: int, messages: Sequence[dict[str, Json]]) -> None:
     """Raise ``EditRefused`` unless something is replaced and no call is parted from its result."""
     last = ledger.state.version
-    if not 1 <= through <= last:
+    if type(through) is not int or not 1 <= through <= last:
         raise EditRefused(f"cannot compact through version {through}: the log has versions 1 to {last}")
     going = [row for row in ledger.view if row.entered <= through]
     if not going:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from eventlog.errors import RunRefused, ServerError
+from eventlog.errors import EventLogError, LogClosed, RunRefused
 
 
 class Heartbeat:
     """Calls ``renew`` every ``period`` seconds, until it is stopped or the run has another holder.
 
     A task of its own, not of a task group: what the holder's block raises must reach its caller as
-    it is. A server that does not answer is tried again at the next beat; whether the run is still
+    it is. What fails otherwise is tried again at the next beat; whether the run is still
     held is decided by the server at each append.
     """
 
@@ -37,7 +37,7 @@ class Heartbeat:
             await asyncio.sleep(self._period)
             try:
                 await self._renew()
-            except RunRefused:
+            except (RunRefused, LogClosed):
                 return
-            except ServerError:
+            except EventLogError:
                 continue

@@ -244,14 +244,21 @@ class Hub:
         if tail is not None and last <= tail.last.version and tail.holds(last, entry.stamp):
             return
         try:
-            if tail is not None and tail.last.version < last <= tail.last.version + MOST_ENTRIES:
-                found = await read_on(self._store, place.log, tail.last, MOST_ENTRIES)
-                self._extend(place, tail, found)
-            else:
+            if tail is None or not tail.last.version < last <= tail.last.version + MOST_ENTRIES:
                 self._drop(place)
+                tail = place.tail = await self._tail_before(entry)
+            if tail is not None:
+                self._extend(place, tail, await read_on(self._store, place.log, tail.last, MOST_ENTRIES))
         except EventLogError:
             self._drop(place)
         place.wake()
+
+    async def _tail_before(self, entry: FeedEntry) -> Tail | None:
+        """An empty tail right before this append; None where what stood there was trimmed."""
+        if entry.first == 1:
+            return Tail(Mark(0, 0))
+        found = await self._store.read(entry.log, entry.first - 1, entry.first - 1, 1)
+        return Tail(Mark(*found[0][:2])) if found else None
 
     def _extend(self, place: LogPlace, tail: Tail, entries: list[Entry]) -> None:
         if place.tail is not tail or self._logs.get(place.log) is not place or not entries:

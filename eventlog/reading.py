@@ -34,6 +34,7 @@ async def pages(
         yield [decode(*entry) for entry in entries]
         version = entries[-1].version
         if len(entries) < PAGE:
+            await _check_end(store, log, version, until)
             return
         edge = log.cursor(version, entries[-1].stamp)
 
@@ -53,8 +54,9 @@ async def pages_back(
         entries = await store.read(log, first, last if edge is None else edge.version, count, reverse=True)
         if edge is not None:
             entries = await _without_edge(store, log, edge, entries)
+        if edge is None or not entries:
+            await _check_end(store, log, entries[0].version if entries else first - 1, last)
         if not entries:
-            await _check_end(store, log, first - 1, last)
             break
         await _check_dense(store, log, entries, entries[0].version if last is None else last, -1)
         yield [decode(*entry) for entry in entries]

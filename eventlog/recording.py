@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from eventlog.errors import InvalidEvent
@@ -44,15 +44,11 @@ def result(
     return Draft("function-result", data, run=run)
 
 
-def _drafts(messages: Iterable[Message], operation_id: str, run: str | None, call: int | None) -> list[Draft]:
+def _drafts(messages: Sequence[Message], operation_id: str, run: str | None, call: int | None) -> list[Draft]:
     """Each message as the consecutive events of one message id, so that parts and calls keep their order."""
     drafts: list[Draft] = []
+    check_messages(messages)
     for message in messages:
-        if not isinstance(message, Message):
-            raise InvalidEvent(
-                f"events[{len(drafts)}]",
-                f"a {type(message).__name__} is not a message: make one with user(…) or Message(…)",
-            )
         message_id = message.message_id or f"{operation_id}.{len(drafts)}"
         common: dict[str, Any] = {"message_id": message_id}
         if message.author is not None:
@@ -74,6 +70,18 @@ def _drafts(messages: Iterable[Message], operation_id: str, run: str | None, cal
             first = drafts[before]
             first.data["extra" if first.type == "message-added" else "message_extra"] = message.extra
     return drafts
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Raise ``InvalidEvent`` for what is not a message with a list of parts."""
+    for index, message in enumerate(messages):
+        if not isinstance(message, Message):
+            raise InvalidEvent(
+                f"messages[{index}]",
+                f"a {type(message).__name__} is not a message: make one with user(…) or Message(…)",
+            )
+        if not isinstance(message.parts, list):
+            raise InvalidEvent(f"messages[{index}].parts", f"a {type(message.parts).__name__} is not a list of parts")
 
 
 def _added(

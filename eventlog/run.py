@@ -174,6 +174,8 @@ class Run:
         what such a request must send besides (see ``View.continuation``); None when the whole
         history is sent. ``instructions`` and ``tools`` are digests or references.
         """
+        if continues is not None and not isinstance(continues, Mapping):
+            raise InvalidInput(f"continues={continues!r}: give the service ids of a continuation, or None")
         data: dict[str, Any] = {"continues": None if continues is None else dict(continues)}
         for name, value in (("model", model), ("instructions", instructions), ("tools", tools)):
             if value is not None:
@@ -260,9 +262,13 @@ class Run:
     def _claim(self, step: Step, **fields: Any) -> RunClaim:
         return RunClaim(self.id, step, self._fence, self._lease_ms, **fields)
 
-    def _next_call(self) -> int:
-        self._calls += 1
-        return self._calls
+    def _prepare_call(self, data: dict[str, Any]) -> tuple[Prepared, int]:
+        """The start of the next service call, and its number; a start that cannot be made takes none."""
+        number = self._calls + 1
+        drafts = [Draft("service-call-started", data, run=self.id, call=number)]
+        prepared = self._prepare(drafts, last_call=number)
+        self._calls = number
+        return prepared, number
 
     async def _to_send(self) -> list[int]:
         """What a call sends that names nothing itself: what it carries for earlier runs, and this run's inputs."""

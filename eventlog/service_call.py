@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from eventlog import recording
 from eventlog.appender import Prepared
-from eventlog.errors import InvalidInput
+from eventlog.errors import InvalidInput, OutcomeUnknown
 from eventlog.events import Draft
 from eventlog.identity import Cursor, new_id
 from eventlog.messages import Json, Message
@@ -45,6 +45,8 @@ class ServiceCall:
         self._data = data
         self._completion = new_id()
         self._ended = ""
+        self._unlearnt: tuple[list[Draft], Prepared] | None = None
+        """A completion whose outcome is unknown."""
 
     @property
     def conversation(self) -> Conversation:
@@ -61,11 +63,12 @@ class ServiceCall:
         if self.number:
             raise InvalidInput(f"service call {self.number} was entered before: make another")
         await self.run._steps.settled()
-        sends = self._wanted if self._wanted is not None else [*self._ahead, *await self.run._to_send()]
-        self.number = self.run._next_call()
+        if self._wanted is None:
+            sends = [*self._ahead, *await self.run._to_send()]
+        else:
+            sends = await self._check_known(self._wanted)
         self.sends = tuple(dict.fromkeys(sends))
-        data = {"sends": list(self.sends), **self._data}
-        prepared = self.run._prepare([self._draft("service-call-started", data)], last_call=self.number)
+        prepared, self.number = self.run._prepare_call({"sends": list(self.sends), **self._data})
         await self.run._steps.enter(self._start(prepared), self._unsend)
         return self
 
@@ -137,7 +140,11 @@ class ServiceCall:
 
     async def _leave(self, what: str) -> None:
         await self.run._steps.settled()
-        if not self._ended:
+        if self._ended:
+            return
+        if self._unlearnt is not None:
+            await self._end("completed", *self._unlearnt)  # it may stand in the log: to send it again is to find out
+        else:
             await self._fail(what, "unknown")
 
     async def _fail(self, error: str, outcome: FailedOutcome) -> None:
@@ -148,7 +155,12 @@ class ServiceCall:
         return await self.run._steps.run(self._end("completed", drafts, prepared))
 
     async def _end(self, how: str, drafts: list[Draft], prepared: Prepared) -> Appended:
-        outcome = await self.run._send(prepared)
+        try:
+            outcome = await self.run._send(prepared)
+        except OutcomeUnknown:
+            if how == "completed":
+                self._unlearnt = (drafts, prepared)
+            raise
         self._ended = how
         self.function_calls = [
             FunctionCall(version, draft.data["call_id"], draft.data["name"], draft.data.get("arguments"))
@@ -156,6 +168,13 @@ class ServiceCall:
             if draft.type == "function-call"
         ]
         return outcome
+
+    async def _check_known(self, sends: list[int]) -> list[int]:
+        last = (await self.conversation.head()).last.version
+        for version in sends:
+            if type(version) is not int or not 1 <= version <= last:
+                raise InvalidInput(f"sends names version {version!r}: the log has versions 1 to {last}")
+        return sends
 
     def _draft(self, kind: str, data: dict[str, Any]) -> Draft:
         return Draft(kind, data, run=self.run.id, call=self.number)

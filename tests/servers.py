@@ -82,7 +82,8 @@ class Started:
 
     def _container(self) -> str:
         image = os.environ.get("EVENTLOG_TEST_IMAGE", "valkey/valkey:8")
-        container = self._stack.enter_context(DockerContainer(image).with_exposed_ports(6379))
+        command = ["--appendonly", "yes"]  # the image's entry point takes options for the server
+        container = self._stack.enter_context(DockerContainer(image).with_command(command).with_exposed_ports(6379))
         host, port = container.get_container_host_ip(), int(container.get_exposed_port(6379))
         wait_for(self._stack.enter_context(redis.Redis(host, port)), image)
         return f"redis://{host}:{port}"

@@ -53,7 +53,8 @@ async def check(client: Redis) -> ServerReport:
     """Report on the server behind ``client``.
 
     Raises ``ServerUnfit`` for a server that may evict keys, a replica, one older than 7.0, a node of a
-    cluster, and one that forbids INFO; ``ServerUnavailable`` when it does not answer.
+    cluster, one that refuses the user or the password, and one that has or allows no INFO;
+    ``ServerUnavailable`` when it does not answer.
     """
     try:
         info: dict[str, Any] = await client.info()
@@ -63,7 +64,19 @@ async def check(client: Redis) -> ServerReport:
             f"the server lets this user not see INFO ({error}): allow it (ACL SETUSER … +info)"
         ) from error
     except (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, OSError) as error:
+        if _is_login(error):
+            raise ServerUnfit(
+                f"the server refuses the user or password ({error}): give them in the URL (redis://USER:PASSWORD@HOST)"
+            ) from error
         raise ServerUnavailable(f"the server does not answer: {error}. See whether it runs, and its URL") from error
+    except redis.exceptions.ResponseError as error:  # unknown command: renamed or disabled
+        raise ServerUnfit(
+            f"the server does not answer INFO ({error}): let it have INFO (no rename-command INFO in its configuration)"
+        ) from error
+    except redis.exceptions.InvalidResponse as error:
+        raise ServerUnfit(
+            f"what listens there does not speak the Redis protocol ({error}): give the URL of a server"
+        ) from error
     name = "valkey" if info.get("server_name") == "valkey" or "valkey_version" in info else "redis"
     version = str(info.get("valkey_version") or info.get("redis_version", ""))
     policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy")
@@ -128,6 +141,11 @@ def _refuse_unfit(name: str, version: str, role: str, policy: str | None, limit:
             f"the server may evict keys (maxmemory {limit} bytes, maxmemory-policy {policy}), and events "
             "with them: CONFIG SET maxmemory-policy noeviction"
         )
+
+
+def _is_login(error: BaseException) -> bool:
+    """Whether the server refused who we are. The client wraps what was refused while it connected."""
+    return any(isinstance(one, redis.exceptions.AuthenticationError) for one in (error, error.__cause__))
 
 
 async def _settings(client: Redis) -> tuple[dict[str, str], str | None]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
+from contextlib import suppress
 
 import typer
 from rich.console import Console
 
 from gateway.command import exchange, health, reading, recover, writing
 from gateway.command.options import EXIT_CODES, Data, Url
-from gateway.command.place import run
+from gateway.command.place import FAILED, note, run
+from gateway.command.streams import standard_streams
 
 __all__ = ["app", "main"]
 
@@ -48,7 +49,11 @@ app.command(epilog=EXIT_CODES)(writing.compact)
 
 def main() -> None:
     """The entry point."""
-    for stream in (sys.stdout, sys.stderr):
-        # What the terminal's encoding cannot show is shown by its number, not refused.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
-    app()
+    with standard_streams():
+        try:
+            app()
+        except OSError as error:
+            # What a command works on tells its own errors: this is what it could not write.
+            with suppress(OSError):
+                note(str(error))
+            raise SystemExit(FAILED) from None

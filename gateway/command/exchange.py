@@ -18,7 +18,7 @@ from eventlog.events import Mode
 from eventlog.log import Tenant as TenantHandle
 from gateway.command.lines import Lines, open_lines
 from gateway.command.options import AsJson, Data, Form, LinesFile, ModeChoice, Namespace, Tenant, Url
-from gateway.command.output import write, write_json
+from gateway.command.output import write, write_json, write_line
 from gateway.command.place import REFUSED_LINES, Place, fail, run
 from gateway.command.summary import clean
 from gateway.formats import openai_chat
@@ -83,7 +83,7 @@ def export(
     del form  # there is one
     place = Place(url, data, namespace, tenant)
     if output is None:
-        run(lambda: _export(place, conversation or [], typer.echo, quiet=sys.stdout.isatty()))
+        run(lambda: _export(place, conversation or [], write_line, quiet=sys.stdout.isatty()))
         return
     try:
         with output.open("wb") as file:
@@ -99,7 +99,7 @@ async def _import(lines: Lines, place: Place, mode: Mode, form: str, source: str
     def refuse(error: Exception) -> None:
         nonlocal refused
         refused += 1
-        typer.echo(clean(f"{source}:{lines.number}: {error}"), err=True)
+        typer.echo(clean(f"{source}:{lines.number}: {error}").replace("\n", "\\n"), err=True)
 
     async with place.open() as tenant:
         with _progress(quiet=False) as progress:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 
-import orjson
 import typer
 from rich.cells import cell_len
 from rich.console import Console
@@ -14,6 +13,7 @@ from rich.text import Text
 
 from eventlog.messages import Json
 from gateway.command.summary import clean
+from gateway.formats import json_text
 
 _NOTHING = "-"
 _GAP = 2
@@ -21,12 +21,21 @@ _GAP = 2
 
 def write_json(value: Json) -> None:
     """One line of JSON."""
-    typer.echo(orjson.dumps(value))
+    write_line(json_text.write(value))
+
+
+def write_line(line: str | bytes) -> None:
+    """One line as it is. Raises ``OSError`` that names stdout where it cannot be written."""
+    try:
+        typer.echo(line)
+    except OSError as error:
+        error.filename = "stdout"
+        raise
 
 
 def write(text: str = "") -> None:
     """A line, or several, for people."""
-    typer.echo(clean(text))
+    write_line(clean(text))
 
 
 def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -37,7 +46,7 @@ def write_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Non
     cells = [[_cell(value) for value in row] for row in rows]
     if not sys.stdout.isatty():
         for row in cells:
-            typer.echo("\t".join(row))
+            write_line("\t".join(row))
         return
     console = Console(highlight=False)
     widths = [max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]

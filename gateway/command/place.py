@@ -35,7 +35,7 @@ class Place:
         """The tenant, while the log is open."""
         async with EventLog.open(self.url or None, data=self.data, namespace=self.namespace) as log:
             for line in log.notes:
-                note(line)
+                note(f"warning: {line}")
             yield log.tenant(self.tenant)
 
     def on(self, conversation: str, work: Callable[[Conversation], Awaitable[T]]) -> T:

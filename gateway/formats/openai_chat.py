@@ -17,7 +17,7 @@ from eventlog.codec import find_fault
 from eventlog.errors import InvalidInput
 from eventlog.identity import check_id
 from eventlog.messages import Json, Message
-from gateway.formats.json_text import parse
+from gateway.formats.json_text import parse, write
 
 NAME = "openai-chat"
 MARK = "openai_chat"
@@ -59,7 +59,7 @@ def read_line(line: bytes) -> Transcript:
 
 def write_line(identity: str, messages: list[Message]) -> bytes:
     """The conversation as one line, without its end."""
-    return orjson.dumps({"id": identity, "messages": [raw for message in messages for raw in write_message(message)]})
+    return write({"id": identity, "messages": [raw for message in messages for raw in write_message(message)]})
 
 
 def read_message(raw: Json, path: str) -> Message:

@@ -138,7 +138,7 @@ async def replicating(
         replica = pair.start("replica", "--port", "0", "--replicaof", "127.0.0.1", str(free_port))
         async with redis.asyncio.Redis.from_url(replica) as client:
             with anyio.fail_after(20):
-                while (await client.info("replication"))["master_link_status"] != "up":
+                while (await primary.info("replication")).get("slave0", {}).get("state") != "online":
                     await anyio.sleep(0.01)
             yield pair.primary, client
     pair.end()
@@ -158,9 +158,10 @@ async def test_an_append_that_no_replica_holds_is_of_unknown_outcome_and_confirm
     replicating: tuple[str, redis.asyncio.Redis],
 ) -> None:
     url, replica = replicating
+    async with EventLog.open(url, durability="replicated(1)", namespace="r") as log:
+        first = await log.tenant("t").conversation("c").add(user("on both"))
     async with EventLog.open(url, durability="replicated(1)", namespace="r", deadline=0.6) as log:
         chat = log.tenant("t").conversation("c")
-        first = await chat.add(user("on both"))
         process = int((await replica.info("server"))["process_id"])
         os.kill(process, signal.SIGSTOP)
         try:
@@ -173,7 +174,8 @@ async def test_an_append_that_no_replica_holds_is_of_unknown_outcome_and_confirm
                 await chat.add(user("refused all the same"), expected=first.cursor)
         finally:
             os.kill(process, signal.SIGCONT)
-        confirmed = await chat.add(user("on one"), operation_id="mine")
+    async with EventLog.open(url, durability="replicated(1)", namespace="r") as log:
+        confirmed = await log.tenant("t").conversation("c").add(user("on one"), operation_id="mine")
         assert confirmed.duplicate
         [(entry, _)] = await replica.xrevrange(await _log_key(replica), count=1)
         assert entry.decode() == confirmed.cursor.entry_id

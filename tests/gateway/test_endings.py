@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from redis import Redis
 from typer.testing import CliRunner
 
 from gateway.command import app
@@ -146,6 +148,98 @@ def test_a_pipe_that_is_closed_early_leaves_no_traceback(cli: Cli) -> None:
         process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
+
+
+IMPORT = "import - --format openai-chat --mode per-service-call"
+WRITERS = (
+    "history -c c",
+    "log -c c --json",
+    "runs -c c",
+    "export",
+    IMPORT,
+    "doctor --json",
+    "demo",
+    "--help",
+)
+
+
+def shell(cli: Cli, arguments: str, redirection: str) -> subprocess.CompletedProcess[str]:
+    """The command as a shell starts it, with its streams redirected."""
+    line = f"{shlex.join(command(*arguments.split()))} {redirection}"
+    return subprocess.run(
+        line, shell=True, env=environment(cli), input=LINE, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_a_closed_stdout_ends_as_a_broken_pipe_does(cli: Cli, arguments: str) -> None:
+    cli.import_lines(LINE)
+    done = shell(cli, arguments, ">&-")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+@pytest.mark.parametrize("arguments", WRITERS)
+def test_a_full_stdout_is_an_error_of_one_line(cli: Cli, arguments: str) -> None:
+    cli.import_lines(LINE)
+    done = shell(cli, arguments, "> /dev/full")
+    assert done.returncode == 1
+    assert done.stderr.startswith("eventlog: [Errno 28] No space left on device")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_what_was_to_be_appended_is_there_though_the_command_could_not_say_so(cli: Cli) -> None:
+    for redirection in (">&-", "> /dev/full", "0>&- >&- 2>&-"):
+        assert shell(cli, "append -c c --message kept", redirection).returncode == 1
+    assert [message["parts"][0]["content"] for message in cli.json("history", "-c", "c")["messages"]] == ["kept"] * 3
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
+def test_without_stderr_the_output_is_the_same_and_an_error_still_one(cli: Cli, redirection: str) -> None:
+    cli.import_lines(LINE)
+    done = shell(cli, "history -c c --json", redirection)
+    assert done.returncode == 0
+    assert len(json.loads(done.stdout)["messages"]) == 2
+    done = shell(cli, "history -c c --at 99", redirection)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    done = shell(cli, "history", redirection)
+    assert done.returncode in {1, 2}
+    assert (done.stdout, done.stderr) == ("", "")
+
+
+def test_a_closed_stdin_is_empty(cli: Cli) -> None:
+    done = shell(cli, "append -c c", "<&-")
+    assert done.returncode == 1
+    assert done.stderr == "eventlog: stdin: not JSON at column 1: Expecting value\n"
+
+
+@pytest.fixture
+def guest(cli: Cli) -> Iterator[Cli]:
+    """The command as a user who may not see the server's settings."""
+    with Redis.from_url(cli.url) as client:
+        name = cli.namespace
+        client.acl_setuser(name, enabled=True, passwords="+word", keys="*", commands=["+@all", "-config"])
+        yield Cli(f"{cli.url}?username={name}&password=word", cli.namespace)
+        client.acl_deluser(name)
+
+
+@pytest.mark.parametrize("arguments", ["history -c c --json", "log -c c --json", "export", "runs -c c", IMPORT])
+def test_what_the_server_warns_of_is_said_on_stderr_and_leaves_the_output_alone(
+    cli: Cli, guest: Cli, arguments: str
+) -> None:
+    cli.import_lines(LINE)
+    quiet, told = (one.run(*arguments.split(), stdin=LINE) for one in (cli, guest))
+    assert (quiet.stderr, quiet.exit_code, told.exit_code) == ("", 0, 0)
+    assert told.stdout == quiet.stdout
+    assert told.stdout
+    assert told.stderr.startswith("eventlog: warning: CONFIG is forbidden (")
+    assert len(told.stderr.splitlines()) == 1
+
+
+def test_a_server_that_wants_a_password_ends_with_1_and_says_where_to_give_it(cli: Cli) -> None:
+    result = Cli(f"{cli.url}?username=nobody&password=wrong", cli.namespace).run("history", "-c", "c")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "redis://USER:PASSWORD@HOST" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_what_the_output_cannot_encode_is_shown_by_its_number(cli: Cli) -> None:

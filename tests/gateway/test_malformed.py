@@ -59,6 +59,14 @@ MALFORMED = {
     valued("9" * 5000): "not JSON",
     valued("[" * 250 + "]" * 250): "nested deeper",
     "[" * 100_000: "nested too deep",
+    '{"id": "a", "id": "b", "messages": []}': " id: the key stands twice",
+    '{"id": "x", "messages": [], "messages": [{}, {}]}': " messages: the key stands twice",
+    line('{"role": "user", "content": "x", "content": "x"}'): " messages[0].content: the key stands twice",
+    line('{"role": "user", "content": "x", "\\u0063ontent": "y"}'): " messages[0].content: the key stands twice",
+    calling('{"id": "t", "function": {"name": "f", "name": "g"}}'): "messages[0].tool_calls[0].function.name: the key",
+    line('{"a": {"b": 1, "b": 2}, "a": 3}'): " messages[0].a: the key stands twice",
+    valued('[{"k": 1}, {"a\\n\\u009b": 1, "a\\n\\u009b": 2}]'): "messages[0].n[1].a\\n\\x9b: the key stands twice",
+    valued('{"x": ' * 240 + '{"k": 1, "k": 2}' + "}" * 240): "the key stands twice",
 }
 
 

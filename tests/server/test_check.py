@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ from redis.asyncio import Redis, from_url
 from eventlog.errors import ServerUnavailable, ServerUnfit
 from eventlog.server import EmbeddedServer, check
 from eventlog.server.binary import Binary
-from tests.server.conftest import connected
+from eventlog.server.check import inspect
+from tests.server.conftest import connected, until
 
 pytestmark = pytest.mark.anyio
 
@@ -120,6 +123,66 @@ async def test_an_old_server_and_a_node_of_a_cluster_are_refused(said: dict[str,
     client: Any = Told(**said)
     with pytest.raises(ServerUnfit, match=refusal):
         await check(client)
+
+
+@pytest.fixture
+async def started(tmp_path: Path, executable: str) -> AsyncIterator[Callable[..., str]]:
+    """Starts a server with these options; returns its URL."""
+    processes = []
+
+    def start(*options: str) -> str:
+        socket = tmp_path / f"s{len(processes)}"
+        where = ("--port", "0", "--unixsocket", str(socket), "--save", "", "--dir", str(tmp_path))
+        processes.append(subprocess.Popen([executable, *where, *options], stdout=subprocess.DEVNULL))
+        return f"unix://{socket}"
+
+    yield start
+    for process in processes:
+        process.terminate()
+        process.wait()
+
+
+async def listening(url: str) -> None:
+    socket = Path(url.removeprefix("unix://"))
+    await until(socket.exists, f"a server listens at {socket}")
+
+
+@pytest.mark.parametrize("protocol", ["2", "3"])
+@pytest.mark.parametrize("login", ["", "&password=wrong", "&username=somebody&password=secret"])
+async def test_a_server_that_refuses_the_password_says_where_to_give_it(
+    started: Callable[..., str], login: str, protocol: str
+) -> None:
+    url = started("--requirepass", "secret")
+    await listening(url)
+    with pytest.raises(ServerUnfit, match=r"refuses the user or password .*redis://USER:PASSWORD@HOST"):
+        await inspect(f"{url}?protocol={protocol}{login}")
+    assert (await inspect(f"{url}?protocol={protocol}&password=secret")).role == "master"
+
+
+async def test_a_password_that_nobody_asked_for_is_refused(embedded: EmbeddedServer) -> None:
+    with pytest.raises(ServerUnfit, match="refuses the user or password"):
+        await inspect(f"{embedded.url}?username=somebody&password=word")
+
+
+@pytest.mark.parametrize("name", ["", "SECRET-INFO"])
+async def test_a_server_without_info_is_refused(started: Callable[..., str], name: str) -> None:
+    url = started("--rename-command", "INFO", name)
+    await listening(url)
+    with pytest.raises(ServerUnfit, match=r"does not answer INFO \(.*unknown command.*rename-command INFO"):
+        await inspect(url)
+
+
+async def test_what_does_not_speak_the_protocol_is_refused() -> None:
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(100)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listener:
+        port = listener.sockets[0].getsockname()[1]
+        with pytest.raises(ServerUnfit, match="does not speak the Redis protocol"):
+            await inspect(f"redis://127.0.0.1:{port}")
 
 
 async def test_a_server_that_is_not_there_is_unavailable(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from eventlog.store.port import (
 from eventlog.store.redis import replies
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.script import Script
-from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, ReplyError, Wire, pack
+from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, ReplyError, Send, Wire, pack
 
 _APPEND = Script.load("append.lua")
 _RENEW = Script.load("renew.lua")
@@ -215,12 +215,32 @@ class RedisStore:
         await self._others.close()
 
     async def _lay_out(self, partitions: int | None) -> None:
+        there = await self._laid_out(self._send)
+        if partitions is not None and there != partitions:
+            raise LayoutMismatch(
+                f"namespace {self._keys.namespace!r} has {there} partitions, not {partitions}: "
+                "leave partitions out, or use another namespace"
+            )
+        self._keys = Keys(self._keys.namespace, there)
+        self._appends.greet = self._check_layout
+
+    async def _check_layout(self, send: Send) -> None:
+        """A server that was started on other data must not be written to by the layout of before."""
+        there = await self._laid_out(send)
+        if there != self.partitions:
+            raise LayoutMismatch(
+                f"namespace {self._keys.namespace!r} has {there} partitions now, not {self.partitions} as before: "
+                "the server has other data; open the log anew"
+            )
+
+    async def _laid_out(self, send: Send) -> int:
+        """The number of partitions, laid out now where nobody has."""
         meta = self._keys.meta
-        layout, there = await self._send(pack("HMGET", meta, "layout", "partitions"))
+        layout, there = await send(pack("HMGET", meta, "layout", "partitions"))
         if layout is None or there is None:  # whoever may only read can open what is laid out
-            await self._send(pack("HSETNX", meta, "partitions", self._keys.partitions))
-            await self._send(pack("HSETNX", meta, "layout", LAYOUT))
-            layout, there = await self._send(pack("HMGET", meta, "layout", "partitions"))
+            await send(pack("HSETNX", meta, "partitions", self._keys.partitions))
+            await send(pack("HSETNX", meta, "layout", LAYOUT))
+            layout, there = await send(pack("HMGET", meta, "layout", "partitions"))
         if layout != str(LAYOUT).encode():
             raise LayoutMismatch(
                 f"namespace {self._keys.namespace!r} has layout {layout!r}, this version reads {LAYOUT}: "
@@ -228,12 +248,7 @@ class RedisStore:
             )
         if not there.isdigit() or not 1 <= int(there) <= _MOST_PARTITIONS:
             raise LayoutMismatch(f"{meta} names {there!r} partitions: restore it, or use another namespace")
-        if partitions is not None and int(there) != partitions:
-            raise LayoutMismatch(
-                f"namespace {self._keys.namespace!r} has {int(there)} partitions, not {partitions}: "
-                "leave partitions out, or use another namespace"
-            )
-        self._keys = Keys(self._keys.namespace, int(there))
+        return int(there)
 
     def _outcome(self, request: Append, stamp: int, reply: Any, over: str | None) -> Appended:
         code, *details = reply

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, cast
 
 import hiredis
@@ -20,6 +22,7 @@ from redis import exceptions as redis_errors
 from eventlog.errors import InvalidInput, LogClosed, ServerUnavailable, ServerUnfit
 
 Packed = bytes
+Send = Callable[[Packed], Awaitable[Any]]
 ReplyError = hiredis.ReplyError
 
 
@@ -174,6 +177,14 @@ class _Line(asyncio.Protocol):
         self._unsent.clear()
 
 
+async def _reply(line: _Line, packed: Packed) -> Any:
+    """The reply, whether replicas hold what was written or not."""
+    try:
+        return await line.send(packed)
+    except NotReplicated as error:
+        return error.reply
+
+
 def _enough(acknowledged: object, replicas: int) -> bool:
     return isinstance(acknowledged, int) and acknowledged >= replicas
 
@@ -196,6 +207,8 @@ class Wire:
         self._line: _Line | None = None
         self._connecting: asyncio.Task[_Line] | None = None
         self._closed = False
+        self.greet: Callable[[Send], Awaitable[None]] | None = None
+        """Called with each new connection before anybody uses it; what it raises, its users get."""
 
     async def execute(self, packed: Packed) -> Any:
         """Send a command and return its reply, which may be a ``ReplyError``.
@@ -255,4 +268,13 @@ class Wire:
         # redis-py has shaken hands; its transport is ours from here on, and it must not close it.
         writer = cast(asyncio.StreamWriter, connection._writer)
         connection._writer = connection._reader = None
-        return _Line(writer, self._timeout, self._replicas)
+        line = _Line(writer, self._timeout, self._replicas)
+        if self.greet is not None:
+            try:
+                await self.greet(partial(_reply, line))
+            except ConnectionLost as error:
+                raise ServerUnavailable(f"{connection!r} broke off at once: {error}") from error
+            except BaseException:
+                line.close("it was not let in")
+                raise
+        return line

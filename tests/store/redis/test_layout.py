@@ -134,10 +134,11 @@ async def test_every_key_of_a_partition_bears_its_hash_tag(store: RedisStore, cl
 @pytest.mark.parametrize("script", sorted(path.name for path in SCRIPTS.iterdir() if path.name.endswith(".lua")))
 def test_a_script_touches_only_the_keys_it_was_given(script: str) -> None:
     code = re.sub(r"--.*", "", SCRIPTS.joinpath(script).read_text())
-    named = re.search(r"^local ((?:\w+, )*\w+) = ((?:KEYS\[\d\](?:, )?)+)$", code, re.MULTILINE)
+    each = r"^local ((?:\w+, )*\w+) = ((?:KEYS\[\d\](?:, )?)+|unpack\(KEYS\))$"
+    named = re.search(each, code, re.MULTILINE)
     assert named is not None, "the keys are not named in one statement"
     names = set(named[1].split(", "))
-    assert len(names) == named[2].count("KEYS[")
+    assert named[2] == "unpack(KEYS)" or len(names) == named[2].count("KEYS[")
     for name in names:
         values = re.findall(rf"(?:\blocal|,|^) *{name}\b[^=(\n]*=(?!=)", code, re.MULTILINE)
         assert len(values) == 1, f"{name} is given another value"
