@@ -3,7 +3,10 @@
 Agents append immutable events, atomically, once, in order, fenced; ``projections`` reads them.
 """
 
+from eventlog.consumer_group import ConsumerGroup, GroupStatus
 from eventlog.conversation import Conversation
+from eventlog.delivery import Delivery
+from eventlog.durability import ALWAYS, EVERYSEC, MEMORY, Durability, replicated
 from eventlog.errors import (
     AlreadyAnswered,
     AppendRefused,
@@ -38,26 +41,36 @@ from eventlog.events import Draft, Event, Mode
 from eventlog.identity import Cursor, LogId
 from eventlog.log import EventLog, Tenant
 from eventlog.messages import Message, assistant, system, text, tool, tool_call, tool_result, user
+from eventlog.parking import Parked
 from eventlog.progress import FunctionCall, Progress
 from eventlog.run import ResumedRun, Run
 from eventlog.service_call import ServiceCall
+from eventlog.sharing import Backoff
 from eventlog.store.port import ANY, EXISTS, NONE, Appended, Expectation, Head, Limits, OpenRun
+from eventlog.store.readers import GroupGone, ReaderFenced
 from eventlog.subscription import Followed, Kind
 from eventlog.tenant_cursor import TenantCursor
 
 __all__ = [
+    "ALWAYS",
     "ANY",
+    "EVERYSEC",
     "EXISTS",
+    "MEMORY",
     "NONE",
     "AlreadyAnswered",
     "AppendRefused",
     "Appended",
+    "Backoff",
+    "ConsumerGroup",
     "Conversation",
     "ConversationBusy",
     "ConversationDeleted",
     "Cursor",
     "CursorInvalid",
+    "Delivery",
     "Draft",
+    "Durability",
     "EditRefused",
     "Event",
     "EventLog",
@@ -67,6 +80,8 @@ __all__ = [
     "FollowerTooSlow",
     "FunctionCall",
     "Gap",
+    "GroupGone",
+    "GroupStatus",
     "Head",
     "InvalidEvent",
     "InvalidId",
@@ -83,7 +98,9 @@ __all__ = [
     "OpenRun",
     "OperationReused",
     "OutcomeUnknown",
+    "Parked",
     "Progress",
+    "ReaderFenced",
     "ResumedRun",
     "Run",
     "RunClosed",
@@ -100,6 +117,7 @@ __all__ = [
     "Unreadable",
     "VersionConflict",
     "assistant",
+    "replicated",
     "system",
     "text",
     "tool",
