@@ -25,7 +25,7 @@ from eventlog.identity import new_fence, new_id
 from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall, Progress
 from eventlog.service_call import ServiceCall
-from eventlog.steps import Steps, told
+from eventlog.steps import CLOSING_SECONDS, Steps, told
 from eventlog.store.port import ANY, Appended, Expected, RunClaim, Step
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Run:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            failure = await self._steps.close(self._leave(error))
+            failure = await self._steps.close(self._leave(error), None if error is None else CLOSING_SECONDS)
         finally:
             await self._heartbeat.stop()
         if failure is not None and error is None:

@@ -17,7 +17,7 @@ from eventlog.events import Draft
 from eventlog.identity import Cursor, new_id
 from eventlog.messages import Json, Message
 from eventlog.progress import FunctionCall
-from eventlog.steps import told
+from eventlog.steps import CLOSING_SECONDS, told
 from eventlog.store.port import Appended
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class ServiceCall:
         if self._ended:
             return
         what = "the block was left without a reply" if error is None else told(error)
-        failure = await self.run._steps.close(self._leave(what))
+        failure = await self.run._steps.close(self._leave(what), None if error is None else CLOSING_SECONDS)
         if failure is None:
             return
         if error is None:

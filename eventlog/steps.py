@@ -15,7 +15,7 @@ import anyio
 T = TypeVar("T")
 
 CLOSING_SECONDS = 10.0
-"""How long an end is waited for when a block is being left."""
+"""How long an end is waited for when a block is left by an exception."""
 
 
 class Steps:
@@ -37,13 +37,18 @@ class Steps:
             await self.close(_undone(task, undo))
             raise
 
-    async def close(self, work: Coroutine[Any, Any, object]) -> Exception | None:
-        """Run ``work`` to its end although the caller is being cancelled; return what went wrong."""
+    async def close(
+        self, work: Coroutine[Any, Any, object], seconds: float | None = CLOSING_SECONDS
+    ) -> Exception | None:
+        """Run ``work`` to its end although the caller is being cancelled; return what went wrong.
+
+        None for ``seconds`` waits as long as the work's own deadlines allow.
+        """
         task = self._begin(work)
         with anyio.CancelScope(shield=True):
-            await asyncio.wait([task], timeout=CLOSING_SECONDS)
+            await asyncio.wait([task], timeout=seconds)
         if not task.done():
-            return TimeoutError(f"it did not end within {CLOSING_SECONDS:g} s, and goes on")
+            return TimeoutError(f"it did not end within {seconds:g} s, and goes on")
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
         return error if error is None or isinstance(error, Exception) else RuntimeError(repr(error))
 
