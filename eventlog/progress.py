@@ -77,7 +77,7 @@ class Progress:
                 self.agent, self.first = data.get("agent"), event.version
             case "message-added" | "function-call" if event.call is None:
                 self._add(event.version)
-            case "function-call":
+            case "function-call" if number not in self._completed_calls:
                 call = FunctionCall(event.version, data.get("call_id", ""), data.get("name", ""), data.get("arguments"))
                 self._outputs.setdefault(number, []).append(call)
             case "service-call-started" if number not in self._completed_calls:

@@ -42,7 +42,7 @@ class Run:
     """One agent turn. Make it with ``conversation.run`` and use it as an asynchronous context manager.
 
     Leaving the block commits; leaving it by an exception or a cancellation aborts, with the reason.
-    ``progress`` tells how far it has come.
+    ``progress`` tells how far it has come by its own steps; ``conversation.progress`` reads the log.
     """
 
     def __init__(
@@ -272,6 +272,9 @@ class Run:
 
     async def _to_send(self) -> list[int]:
         """What a call sends that names nothing itself: what it carries for earlier runs, and this run's inputs."""
+        if self.progress.unanswered:
+            # Somebody else may have recorded what is missing, outside the run.
+            self.progress = await self.conversation.progress(self.id)
         if self._carry == "none" or self.progress.last_completed:
             return list(self.progress.unsent)
         return [*carried(await self.conversation.ledger(), self.id), *self.progress.unsent]
