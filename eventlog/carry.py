@@ -13,8 +13,16 @@ from eventlog.ledger import Ledger
 def carried(ledger: Ledger, run: str) -> list[int]:
     """The versions of the results to carry, in the order of the calls they answer.
 
-    Of several for one call: one that the run itself recorded makes the others unnecessary; else
-    the first real one, else the first synthetic one.
+    A call that the run itself recorded a result for is left out: the run sends that one.
+    """
+    return [result.version for result in recorded_results(ledger, run).values() if result.run != run]
+
+
+def recorded_results(ledger: Ledger, run: str = "") -> dict[int, Item]:
+    """The recorded result of each call open in the view that has one: version of the call -> its result.
+
+    In the order of the calls. Of several for one call: one that the run ``run`` itself recorded makes
+    the others unnecessary; else the first real one, else the first synthetic one.
     """
     calls = Calls(list(ledger.state.calls.open))
     results = sorted(ledger.unentered_results(), key=lambda item: (item.run != run, item.synthetic, item.version))
@@ -24,5 +32,4 @@ def carried(ledger: Ledger, run: str) -> list[int]:
         if call is not None and call.version < result.version:
             calls.open.remove(call)
             chosen[call.version] = result
-    order = [call.version for call in ledger.state.calls.open]
-    return [chosen[call].version for call in order if call in chosen and chosen[call].run != run]
+    return {call.version: chosen[call.version] for call in ledger.state.calls.open if call.version in chosen}

@@ -211,7 +211,7 @@ def _invalid(error: ValidationError, index: int) -> InvalidEvent:
             in_union = False  # pydantic names the branch of the union, which is no part of the path
         else:
             where, field = f"{where}.{step}", step
-    return InvalidEvent(where, f"{first['msg']}; got {ascii(first['input'])[:80]}")
+    return InvalidEvent(where, f"{first['msg'].removeprefix('Value error, ')}; got {ascii(first['input'])[:80]}")
 
 
 def _sound(value: Any, depth: int) -> bool:

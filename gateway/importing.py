@@ -80,8 +80,8 @@ async def record(conversation: Conversation, operations: Sequence[Operation]) ->
             added = added or not outcome.duplicate
     except (OperationReused, VersionConflict) as error:
         raise AppendRefused(
-            f"conversation {conversation.id!r} of {conversation.tenant!r} is there already, with other content: "
-            "give it another id, or import into another tenant"
+            f"conversation {conversation.id!r} of {conversation.tenant!r} is there already, imported in another mode, "
+            "or with other content: give it another id, or import into another tenant"
         ) from error
     return added
 

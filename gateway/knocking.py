@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,6 +14,7 @@ from redis.asyncio.connection import parse_url
 
 _PATIENCE = 2.0  # seconds
 _ELSEWHERE = "--url redis://HOST:PORT"
+_LOGIN_REFUSED = re.compile(r"\b(NOAUTH|WRONGPASS)\b")
 _LOGIN = "--url redis://USER:PASSWORD@HOST"
 
 
@@ -20,8 +22,9 @@ async def why_unreachable(url: str, error: Exception) -> tuple[str, str | None]:
     """What is wrong with a server that answered the first command with ``error``, and the line to change."""
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return f"the server is loading its data ({error}): wait until INFO says loading:0", "redis-cli INFO persistence"
-    if isinstance(error, redis.exceptions.AuthenticationError) or "NOAUTH" in str(error) or "WRONGPASS" in str(error):
-        return f"the server refuses the user or password: {error}", _LOGIN
+    refusal = _refused_login(error)
+    if refusal is not None:
+        return f"the server refuses the user or password: {refusal}", _LOGIN
     if isinstance(error, redis.exceptions.NoPermissionError):
         return f"the user may not even PING: {error}", "ACL SETUSER USER +ping"
     if isinstance(error, redis.exceptions.ResponseError):
@@ -33,9 +36,9 @@ async def why_unreachable(url: str, error: Exception) -> tuple[str, str | None]:
         return f"the certificate of {where} cannot be verified: {error}", "--url rediss://HOST?ssl_ca_certs=FILE"
     try:
         said = await _say_ping(options, None)
-    except (OSError, TimeoutError) as refusal:
+    except (OSError, TimeoutError) as silence:
         return (
-            f"nothing listens at {where}: {refusal or 'no connection in time'}. Start the server, or name another",
+            f"nothing listens at {where}: {silence or 'no connection in time'}. Start the server, or name another",
             _ELSEWHERE,
         )
     if said.startswith((b"+", b"-")):
@@ -46,6 +49,14 @@ async def why_unreachable(url: str, error: Exception) -> tuple[str, str | None]:
         return f"{where} speaks TLS only", "--url rediss://HOST"
     what = "an HTTP server" if b"HTTP/" in said or b"<html" in said.lower() else "not a Redis server"
     return f"what listens at {where} is {what}: it does not speak the Redis protocol ({said[:40]!r})", _ELSEWHERE
+
+
+def _refused_login(error: BaseException) -> BaseException | None:
+    """What refused who we are: the client may wrap what was refused while it connected."""
+    for one in (error, error.__cause__):
+        if isinstance(one, redis.exceptions.AuthenticationError) or _LOGIN_REFUSED.search(str(one)):
+            return one
+    return None
 
 
 async def _say_ping(options: Mapping[str, Any], tls: ssl.SSLContext | None) -> bytes:

@@ -19,6 +19,8 @@ class OpenCall(NamedTuple):
     run_open: bool
     """Its run is still open, and may answer it."""
     awaits_approval: bool
+    recorded_result: int | None = None
+    """The version of a result that is recorded and not in the view: the next run's first call carries it."""
 
 
 class DoubtfulCall(NamedTuple):

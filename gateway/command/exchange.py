@@ -17,14 +17,18 @@ from eventlog.errors import AppendRefused, InvalidInput
 from eventlog.events import Mode
 from eventlog.log import Tenant as TenantHandle
 from gateway.command.lines import Lines, open_lines
-from gateway.command.options import AsJson, Data, Form, LinesFile, ModeChoice, Namespace, Tenant, Url
+from gateway.command.options import AsJson, Data, Durability, Form, LinesFile, ModeChoice, Namespace, Tenant, Url
 from gateway.command.output import write, write_json, write_line
-from gateway.command.place import REFUSED_LINES, Place, fail, run
-from gateway.command.summary import clean
+from gateway.command.place import FAILED, REFUSED_LINES, Place, fail, note, run
+from gateway.command.summary import clean, many, plain
 from gateway.formats import openai_chat
 from gateway.import_plan import plan
 from gateway.importing import Figures, Imported, content, record
 from projections import history
+from projections.view import View
+
+SHOWN = 20
+"""Refused lines that are named; of more only the number is told."""
 
 
 def import_(
@@ -33,6 +37,7 @@ def import_(
     mode: Annotated[ModeChoice, typer.Option(help="When what a run did enters the history.")],
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     as_json: AsJson = False,
@@ -44,7 +49,7 @@ def import_(
     before it, each turn for a run. A line that is malformed, or whose conversation is there with
     other content, is refused with its number, and the rest imported.
     """
-    place = Place(url, data, namespace, tenant)
+    place = Place(url, data, namespace, tenant, durability)
     source = "stdin" if str(file) == "-" else str(file)
     try:
         with open_lines(file) as lines:
@@ -70,6 +75,7 @@ def import_(
 def export(
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     conversation: Annotated[
@@ -79,17 +85,26 @@ def export(
     form: Annotated[Form, typer.Option("--format", help="The form to write.")] = Form.OPENAI_CHAT,
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="The file to write. None: stdout.")] = None,
 ) -> None:
-    """Export the service view of conversations, one a line, in the order of their first append."""
+    """Export the service view of conversations, one a line.
+
+    In the order of their first append. A conversation that holds a message which the form cannot
+    express is named and left out, and the others exported.
+    """
     del form  # there is one
-    place = Place(url, data, namespace, tenant)
+    place = Place(url, data, namespace, tenant, durability)
+    ids = conversation or []
     if output is None:
-        run(lambda: _export(place, conversation or [], write_line, quiet=sys.stdout.isatty()))
-        return
-    try:
-        with output.open("wb") as file:
-            run(lambda: _export(place, conversation or [], _writer(file), quiet=False))
-    except OSError as error:
-        fail(str(error))
+        left_out = run(lambda: _export(place, ids, write_line, quiet=sys.stdout.isatty()))
+    else:
+        if not output.parent.is_dir():
+            fail(f"the directory {str(output.parent)!r} does not exist: make it, or give another --output")
+        try:
+            with output.open("wb") as file:
+                left_out = run(lambda: _export(place, ids, _writer(file), quiet=False))
+        except OSError as error:
+            fail(str(error))
+    if left_out:
+        raise typer.Exit(FAILED)
 
 
 async def _import(lines: Lines, place: Place, mode: Mode, form: str, source: str) -> Figures:
@@ -99,7 +114,8 @@ async def _import(lines: Lines, place: Place, mode: Mode, form: str, source: str
     def refuse(error: Exception) -> None:
         nonlocal refused
         refused += 1
-        typer.echo(clean(f"{source}:{lines.number}: {error}").replace("\n", "\\n"), err=True)
+        if refused <= SHOWN:
+            typer.echo(clean(plain(f"{source}:{lines.number}: {error}")).replace("\n", "\\n"), err=True)
 
     async with place.open() as tenant:
         with _progress(quiet=False) as progress:
@@ -120,16 +136,38 @@ async def _import(lines: Lines, place: Place, mode: Mode, form: str, source: str
                     found[transcript.id] = Imported(len(transcript.messages), added, await content(handle))
             except InvalidInput as error:
                 refuse(error)
+    if refused > SHOWN:
+        note(f"{many(refused - SHOWN, 'more line')} refused")
     return Figures.of(found.values(), refused)
 
 
-async def _export(place: Place, ids: list[str], write_line: Callable[[bytes], object], *, quiet: bool) -> None:
+async def _export(place: Place, ids: list[str], write_line: Callable[[bytes], object], *, quiet: bool) -> int:
+    """Write the conversations; return how many cannot be written in this form, and were left out."""
+    left_out = 0
     async with place.open() as tenant:
         handles = [await _existing(tenant, name) for name in ids] or [handle async for handle in _all(tenant)]
         with _progress(quiet=quiet) as progress:
             for handle in progress.track(handles, description="exporting"):
                 view = await history.load(handle)
-                write_line(openai_chat.write_line(handle.id, list(view.messages)))
+                problem = _unwritable(view)
+                if problem is None:
+                    write_line(openai_chat.write_line(handle.id, list(view.messages)))
+                else:
+                    left_out += 1
+                    note(f"conversation {handle.id!r} of {handle.tenant!r} is not exported: {problem}")
+    return left_out
+
+
+def _unwritable(view: View) -> str | None:
+    """Which message the form cannot express, and why: what is exported can be imported again."""
+    for message in view.messages:
+        try:
+            for raw in openai_chat.write_message(message):
+                openai_chat.read_message(raw, "message")
+        except InvalidInput as error:
+            where = f"the message at version {message.versions[0]}" if message.versions else "a message"
+            return f"{where} cannot be written as {openai_chat.NAME}: {error}"
+    return None
 
 
 async def _existing(tenant: TenantHandle, name: str) -> Conversation:
@@ -163,14 +201,10 @@ def _write_figures(figures: Figures) -> None:
     total = figures.added + figures.already_there
     dropped = dict(figures.dropped)
     trailing, unsent = dropped.pop("trailing-result", 0), dropped.pop("unsent-message", 0)
-    write(f"{_many(total, 'conversation')}: {figures.added:,} added, {figures.already_there:,} already there")
-    write(f"{_many(figures.read, 'message')} read, {figures.in_view:,} in the service view")
-    write(f"{_many(trailing, 'trailing result')} and {_many(unsent, 'unsent message')} dropped")
+    write(f"{many(total, 'conversation')}: {figures.added:,} added, {figures.already_there:,} already there")
+    write(f"{many(figures.read, 'message')} read, {figures.in_view:,} in the service view")
+    write(f"{many(trailing, 'trailing result')} and {many(unsent, 'unsent message')} dropped")
     for reason, number in sorted(dropped.items()):
-        write(f"{_many(number, 'other message')} dropped: {reason}")
+        write(f"{many(number, 'other message')} dropped: {reason}")
     if figures.refused:
-        write(f"{_many(figures.refused, 'line')} refused")
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+        write(f"{many(figures.refused, 'line')} refused")

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-EXIT_CODES = """\b
-Exit codes:
-  0    done
-  1    an error, told on stderr
-  2    wrong usage; doctor --strict: there are warnings
-  3    import: some lines were refused, the others imported;
-       recover: open runs were found, nothing was done
-  130  interrupted"""
+from eventlog import durability
+from eventlog.errors import InvalidInput
+
+_EXIT_CODES = {0: "done", 1: "an error, told on stderr", 2: "wrong usage", 130: "interrupted"}
+
+
+def exit_codes(own: Mapping[int, str] | None = None) -> str:
+    """The exit codes of a command as its help shows them: those of all, and its ``own``."""
+    lines = [f"  {code:<3}  {what}" for code, what in sorted((_EXIT_CODES | dict(own or {})).items())]
+    return "\n".join(["\b", "Exit codes:", *lines])
+
+
+EXIT_CODES = exit_codes()
+"""Those of a command that has none of its own."""
+
+
+def _known_durability(text: str) -> str:
+    """Refuse what is no durability before anything is opened."""
+    try:
+        return str(durability.Durability.parse(text))
+    except InvalidInput as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 class ViewChoice(StrEnum):
@@ -79,6 +94,16 @@ Data = Annotated[
         envvar="EVENTLOG_DATA",
         file_okay=False,
         help="The embedded server's data directory; without effect beside a URL.",
+    ),
+]
+Durability = Annotated[
+    str,
+    typer.Option(
+        "--durability",
+        envvar="EVENTLOG_DURABILITY",
+        callback=_known_durability,
+        metavar="memory|everysec|always|replicated(N)",
+        help="What the server must keep; one that is known not to is refused.",
     ),
 ]
 Namespace = Annotated[

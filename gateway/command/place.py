@@ -14,7 +14,7 @@ import typer
 from eventlog.conversation import Conversation
 from eventlog.errors import EventLogError
 from eventlog.log import EventLog, Tenant
-from gateway.command.summary import clean
+from gateway.command.summary import clean, plain
 
 T = TypeVar("T")
 
@@ -29,11 +29,14 @@ class Place:
     data: Path | None
     namespace: str
     tenant: str
+    durability: str = "everysec"
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tenant]:
         """The tenant, while the log is open."""
-        async with EventLog.open(self.url or None, data=self.data, namespace=self.namespace) as log:
+        async with EventLog.open(
+            self.url or None, data=self.data, namespace=self.namespace, durability=self.durability
+        ) as log:
             for line in log.notes:
                 note(f"warning: {line}")
             yield log.tenant(self.tenant)
@@ -70,7 +73,7 @@ def fail(problem: str) -> NoReturn:
 
 def note(text: str) -> None:
     """Say something on stderr."""
-    typer.echo(f"eventlog: {clean(text)}", err=True)
+    typer.echo(f"eventlog: {clean(plain(text))}", err=True)
 
 
 async def note_if_empty(conversation: Conversation, *, found: bool) -> None:

@@ -10,7 +10,17 @@ from eventlog.conversation import Conversation
 from eventlog.events import Event
 from eventlog.ledger import Ledger
 from eventlog.messages import Json
-from gateway.command.options import AsJson, ConversationId, Data, FateView, Namespace, Tenant, Url, ViewChoice
+from gateway.command.options import (
+    AsJson,
+    ConversationId,
+    Data,
+    Durability,
+    FateView,
+    Namespace,
+    Tenant,
+    Url,
+    ViewChoice,
+)
 from gateway.command.output import write, write_json, write_table
 from gateway.command.place import Place, note_if_empty
 from gateway.command.runs import RunFates, RunSummary, by_run, moment, summaries
@@ -18,13 +28,14 @@ from gateway.command.summary import clean, one_line, part_text, summary
 from projections import history as histories
 from projections.explain import IN_VIEW, fates
 from projections.repair import repair as repaired
-from projections.view import View
+from projections.view import OpenCall, View
 
 
 def log(
     conversation: ConversationId,
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     after: Annotated[str | None, typer.Option(metavar="CURSOR", help="Only what follows this cursor.")] = None,
@@ -36,7 +47,8 @@ def log(
 ) -> None:
     """Show the raw events of a conversation, as they were recorded.
 
-    Each with its version, cursor, time, type, run and what it says; with --json whole, one a line.
+    On a pipe one line each, parted by tabs: version, cursor, time, type, run, what it says.
+    What is missing is a -. With --json whole, one a line.
     """
 
     async def read(handle: Conversation) -> None:
@@ -58,13 +70,14 @@ def log(
             write_table(_LOG, rows)
         await note_if_empty(handle, found=found)
 
-    Place(url, data, namespace, tenant).on(conversation, read)
+    Place(url, data, namespace, tenant, durability).on(conversation, read)
 
 
 def history(
     conversation: ConversationId,
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     view: Annotated[ViewChoice, typer.Option(help="What is shown.")] = ViewChoice.SERVICE,
@@ -88,7 +101,7 @@ def history(
         await note_if_empty(handle, found=loaded.version > 0)
         return repaired(loaded) if repair else loaded
 
-    found = Place(url, data, namespace, tenant).on(conversation, read)
+    found = Place(url, data, namespace, tenant, durability).on(conversation, read)
     if as_json:
         write_json(found.as_json())
     else:
@@ -99,15 +112,17 @@ def explain(
     conversation: ConversationId,
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     view: Annotated[FateView, typer.Option(help="The view that things are kept in.")] = FateView.SERVICE,
     as_json: AsJson = False,
 ) -> None:
-    """Show, run by run, what of a conversation is kept in the view, and why each other thing is not.
+    """Show what of a conversation a view keeps, and why not the rest.
 
-    The reasons: failed-call, rewound, compacted, uncommitted-run, aborted-run, trailing-result
-    (a tool's result that no completed service call carried), unsent-message (any other such input).
+    Run by run. The reasons: failed-call, rewound, compacted, uncommitted-run, aborted-run,
+    trailing-result (a tool's result that no completed service call carried), unsent-message (any
+    other such input).
     """
 
     async def read(handle: Conversation) -> list[RunFates]:
@@ -115,7 +130,7 @@ def explain(
         found = fates(events, Ledger.of(events, untrimmed=view is FateView.UNTRIMMED))
         return by_run(found, summaries(events, (await handle.head()).runs))
 
-    groups = Place(url, data, namespace, tenant).on(conversation, read)
+    groups = Place(url, data, namespace, tenant, durability).on(conversation, read)
     if as_json:
         write_json({"view": view.value, "runs": [group.as_json() for group in groups]})
         return
@@ -131,19 +146,24 @@ def runs(
     conversation: ConversationId,
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     open_only: Annotated[bool, typer.Option("--open", help="Only those that are open.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the runs of a conversation, and who holds those that are open."""
+    """Show the runs of a conversation, and who holds the open ones.
+
+    On a pipe one line each, parted by tabs: first version, run, mode, state, agent, completed,
+    failed and in-doubt service calls, holder, lease until.
+    """
 
     async def read(handle: Conversation) -> list[RunSummary]:
         events = await _events(handle)
         found = summaries(events, (await handle.head()).runs)
         return [run for run in found if run.state == "open" or not open_only]
 
-    found = Place(url, data, namespace, tenant).on(conversation, read)
+    found = Place(url, data, namespace, tenant, durability).on(conversation, read)
     if as_json:
         write_json([run.as_json() for run in found])
     else:
@@ -199,6 +219,16 @@ def _heading(run: RunSummary) -> str:
     return f"run {one_line(run.run, 60)} from version {run.first}: {run.mode}, {_state(run)}{agent}"
 
 
+def _why(call: OpenCall) -> str:
+    """Why no result in the view answers it."""
+    why = [
+        *(["waits for approval"] if call.awaits_approval else ()),
+        *(["its run is open"] if call.run_open else ()),
+        *([f"result {call.recorded_result} is recorded, not yet sent"] if call.recorded_result else ()),
+    ]
+    return ", ".join(why) or "unanswered"
+
+
 def _write_view(view: View) -> None:
     """The messages, then what is known about them."""
     for message in view.messages:
@@ -211,8 +241,7 @@ def _write_view(view: View) -> None:
     if view.window is not None:
         write(f"-- window: asked for {view.window.asked}, given {view.window.given} ({view.window.how})")
     for call in view.open_calls:
-        why = "waits for approval" if call.awaits_approval else "its run is open" if call.run_open else "unanswered"
-        write(f"-- open call at version {call.version}: {call.call_id} {call.name}, {why}")
+        write(f"-- open call at version {call.version}: {call.call_id} {call.name}, {_why(call)}")
     for version in view.stray_results:
         write(f"-- the result at version {version} answers no call in the view")
     for doubtful in view.in_doubt:

@@ -10,7 +10,7 @@ import typer
 
 from eventlog.conversation import Conversation
 from eventlog.errors import ConversationBusy, RunClosed
-from gateway.command.options import AsJson, Data, Namespace, Tenant, Url
+from gateway.command.options import AsJson, Data, Durability, Namespace, Tenant, Url
 from gateway.command.output import write, write_json
 from gateway.command.place import FAILED, Place, note, note_if_empty, run
 from gateway.command.runs import moment
@@ -26,6 +26,7 @@ LEFT_OPEN = 3
 def recover(
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     conversation: Annotated[
@@ -39,10 +40,10 @@ def recover(
     force: Annotated[bool, typer.Option("--force", help="End the run though it is still held.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show what open runs left behind, and end those whose lease has expired.
+    """Show what open runs left behind, and end the expired ones.
 
-    A run that is still held is left alone, unless --force names it. Ends with 0 when nothing is
-    open or something was done, with 3 when open runs were found and nothing was done.
+    Expired is a run whose lease has run out; --abort or --seal ends it. One that is still held is
+    left alone, unless --force names it.
     """
     if abort and seal:
         raise typer.BadParameter("give --abort or --seal, not both")
@@ -53,7 +54,7 @@ def recover(
     action: Action = "abort" if abort else "seal" if seal else "inspect"
 
     async def read() -> list[Swept]:
-        async with Place(url, data, namespace, tenant).open() as handle:
+        async with Place(url, data, namespace, tenant, durability).open() as handle:
             if conversation is None:
                 return [one async for one in recovery.survey(handle, action=action)]
             return [await _of_one(handle.conversation(conversation), run_id, action, force=force)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +26,16 @@ def one_line(text: str, width: int = WIDTH) -> str:
     """The text on one line, with … in place of what is too much."""
     line = clean(" ".join(text[: width * 8].split()))
     return line if len(line) <= width and len(text) <= width * 8 else line[: width - 1] + "…"
+
+
+def many(number: int, what: str) -> str:
+    """A number of things: ``1 event``, ``2,000 events``."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+
+
+def plain(problem: str) -> str:
+    """An error's text without what libraries put in of their own: a prefix, a full stop before ours."""
+    return re.sub(r"(?<=[^\s.])\.(?=[.;](?:\s|$))", "", problem.replace("Value error, ", ""))
 
 
 def words(value: Json) -> str:

@@ -18,6 +18,7 @@ from gateway.command.options import (
     AsJson,
     ConversationId,
     Data,
+    Durability,
     Expecting,
     JsonFile,
     MessagesFile,
@@ -38,6 +39,7 @@ def append(
     file: JsonFile = None,
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     message: Annotated[str | None, typer.Option(help="Append a message with this text instead.")] = None,
@@ -52,7 +54,8 @@ def append(
     """
     if message is not None and file is not None:
         raise typer.BadParameter("give a FILE or --message, not both")
-    drafts = [] if message is not None else _drafts(_read(file))
+    _check_texts([] if message is None else [message])
+    drafts = [] if message is not None else _drafts(_read(file, "give FILE or --message"))
 
     async def write_events(handle: Conversation) -> Appended:
         if message is not None:
@@ -61,7 +64,7 @@ def append(
             return added
         return await handle.append(*drafts, operation_id=operation_id, expected=expected)
 
-    _show(Place(url, data, namespace, tenant).on(conversation, write_events), as_json=as_json)
+    _show(Place(url, data, namespace, tenant, durability).on(conversation, write_events), as_json=as_json)
 
 
 def rewind(
@@ -69,6 +72,7 @@ def rewind(
     to: Annotated[int, typer.Option(min=0, metavar="VERSION", help="0 empties the history.")],
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     force: Annotated[bool, typer.Option("--force", help="Abort open runs in the same operation.")] = False,
@@ -80,7 +84,7 @@ def rewind(
     async def write_event(handle: Conversation) -> Appended:
         return await handle.rewind(to, expected=await _cursor(handle, expected), force=force)
 
-    _show(Place(url, data, namespace, tenant).on(conversation, write_event), as_json=as_json)
+    _show(Place(url, data, namespace, tenant, durability).on(conversation, write_event), as_json=as_json)
 
 
 def compact(
@@ -88,6 +92,7 @@ def compact(
     through: Annotated[int, typer.Option(min=1, metavar="VERSION", help="What entered up to here gives way.")],
     url: Url = None,
     data: Data = None,
+    durability: Durability = "everysec",
     namespace: Namespace = "eventlog",
     tenant: Tenant = "default",
     message: Annotated[list[str] | None, typer.Option(help="The text of a message to put in; may be repeated.")] = None,
@@ -96,34 +101,44 @@ def compact(
     expected: Expecting = None,
     as_json: AsJson = False,
 ) -> None:
-    """Put messages in place of what entered the history up to a version. Nothing is deleted.
+    """Put messages in place of the history up to a version.
+
+    They take the place of what entered it up to there. Nothing is deleted.
 
     A message of a file is a JSON object: role and parts, or content where it is one text.
     """
     if bool(message) == (file is not None):
         raise typer.BadParameter("give the messages with either --message or --file")
+    _check_texts(message or [])
     messages = [Message(role, [text(words)]) for words in message or ()]
     if file is not None:
-        messages = _messages(_read(file))
+        messages = _messages(_read(file, "give a JSON list of messages, or --message"))
 
     async def write_event(handle: Conversation) -> Appended:
         return await handle.compact(through, messages, expected=await _cursor(handle, expected))
 
-    _show(Place(url, data, namespace, tenant).on(conversation, write_event), as_json=as_json)
+    _show(Place(url, data, namespace, tenant, durability).on(conversation, write_event), as_json=as_json)
 
 
 async def _cursor(handle: Conversation, expected: str | None) -> Cursor | str:
     return (await handle.head()).last if expected is None else expected
 
 
-def _read(file: Path | None) -> Json:
+def _check_texts(texts: list[str]) -> None:
+    if "" in texts:
+        raise typer.BadParameter("--message: the text is empty")
+
+
+def _read(file: Path | None, else_give: str) -> Json:
     """The JSON of a file or of stdin. Read before anything is opened, so that an interruption ends it at once."""
+    path = None if file is None or str(file) == "-" else file
     try:
-        if file is None or str(file) == "-":
-            return parse(typer.get_binary_stream("stdin").read())
-        return parse(file.read_bytes())
+        content = typer.get_binary_stream("stdin").read() if path is None else path.read_bytes()
+        if not content.strip():
+            fail(f"nothing {'on stdin' if path is None else f'in {path}'}: {else_give}")
+        return parse(content)
     except (EventLogError, OSError) as error:
-        fail(f"{'stdin' if file is None else file}: {error}")
+        fail(f"{path or 'stdin'}: {error}")
 
 
 def _drafts(document: Json) -> list[Draft]:

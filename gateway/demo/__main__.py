@@ -13,7 +13,7 @@ from pathlib import Path
 import anyio
 from rich.console import Console
 
-from gateway.demo import demo, page, show
+from gateway.demo import demo, page, program, show
 
 
 async def main(data: str | None) -> None:
@@ -29,7 +29,7 @@ async def main(data: str | None) -> None:
     page.commands(
         console,
         "Its data was temporary. Keep it next time, and look at it with the command that is printed then",
-        ["eventlog demo", "python -m gateway.demo ./demo-data"],
+        [f"{program.called()} demo", f"{program.called()} demo --data ./demo-data"],
     )
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eventlog import Event
-from eventlog.carry import carried
-from eventlog.ledger import Ledger
 from gateway.demo import wording
 from gateway.demo.story import Story
 from gateway.demo.validity import problems
@@ -52,16 +50,15 @@ def turns(story: Story) -> list[Turn]:
     ]
 
 
-def open_call(story: Story, call: OpenCall) -> str:
+def open_call(call: OpenCall) -> str:
     """What is known of a call in the history that no result in it answers."""
-    result = next((event for event in story.events if event.data.get("answers") == call.version), None)
     said = f"{call.call_id} ({call.name}, version {call.version}) is open"
-    if result is None:
+    if call.recorded_result is None:
         return f"{said}: no result was recorded."
-    said += f": its result, version {result.version}, is recorded and no call has sent it."
-    if result.version in carried(Ledger.of(story.events), ""):
-        said += " The next run's first call will carry it."
-    return said
+    return (
+        f"{said}: its result, version {call.recorded_result}, is recorded and no call has sent it. "
+        "The next run's first call will carry it."
+    )
 
 
 def tallies(stories: Sequence[Story]) -> list[Tally]:

@@ -24,6 +24,7 @@ class Order(TypedDict):
 
     url: str | None
     data: str | None
+    durability: str
     tenant: str
     conversation: str
     mode: str
@@ -40,7 +41,7 @@ class Word(TypedDict):
 async def main() -> None:
     """Run the turn that is ordered."""
     order: Order = json.loads(sys.stdin.readline())
-    async with EventLog.open(order["url"], data=order["data"]) as log:
+    async with EventLog.open(order["url"], data=order["data"], durability=order["durability"]) as log:
         chat = log.tenant(order["tenant"]).conversation(order["conversation"])
         await turn(chat, Mode(order["mode"]), Model(), order["question"], pause=_say_and_wait)
 

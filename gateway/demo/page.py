@@ -43,7 +43,7 @@ def story(console: Console, told: Story) -> None:
     _say(console, f"The service-equivalent history: {len(told.view.messages)} messages", "bold")
     console.print(_history(told))
     for call in told.view.open_calls:
-        _say(console, account.open_call(told, call), "yellow")
+        _say(console, account.open_call(call), "yellow")
     if not told.view.open_calls:
         _say(console, "No call is open.")
 

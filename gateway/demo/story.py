@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from eventlog import Conversation, Event, EventLog, Message, Mode
 from gateway.demo.agent import turn
@@ -31,14 +32,23 @@ class Story:
     """What the first service call after the kill sent."""
 
 
-async def play(log: EventLog, url: str | None, data: Path | None, mode: Mode, conversation: str) -> Story:
+class Where(NamedTuple):
+    """How the log was opened, for the process that is killed to open it alike."""
+
+    url: str | None
+    data: Path | None
+    durability: str
+
+
+async def play(log: EventLog, where: Where, mode: Mode, conversation: str) -> Story:
     """Three turns: one whole, one whose process is killed, one that goes on from there."""
     chat = log.tenant(TENANT).conversation(conversation)
     await turn(chat, mode, Model(), HIKE)
     killed = await kill_midway(
         {
-            "url": url,
-            "data": None if data is None else str(data),
+            "url": where.url,
+            "data": None if where.data is None else str(where.data),
+            "durability": where.durability,
             "tenant": TENANT,
             "conversation": conversation,
             "mode": mode.value,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from eventlog.server.lock import is_free
 from gateway.demo import demo
 from projections import history
 from tests.demo import expected
-from tests.demo.conftest import MODES, Ran, processes, run_demo
+from tests.demo.conftest import MODES, ROOT, Ran, processes, run_demo
 
 pytestmark = pytest.mark.anyio
 
@@ -108,10 +109,17 @@ def test_the_comparison_counts_both_modes_by_reason(ran: Ran) -> None:
 
 def test_it_ends_with_commands_that_name_its_conversations(ran: Ran) -> None:
     commands = ran.out.split("Try next\n")[1].splitlines()
-    assert all(command.startswith("  eventlog history ") for command in commands)
+    assert all(" history --tenant demo --conversation demo-" in command for command in commands)
     assert all(f"--data {ran.data}" in command for command in commands)
     for mode in MODES:
         assert any(f"--conversation {ran.conversation(mode)} " in command for command in commands)
+
+
+def test_the_commands_it_ends_with_run_as_they_are_printed(ran: Ran) -> None:
+    for command in ran.out.split("Try next\n")[1].splitlines():
+        done = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+    assert "result 28 is recorded, not yet sent" in done.stdout
 
 
 def test_nothing_is_left_running(ran: Ran) -> None:

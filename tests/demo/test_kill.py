@@ -28,6 +28,7 @@ def _order(url: str, question: str = BUS) -> Order:
     return {
         "url": url,
         "data": None,
+        "durability": "everysec",
         "tenant": "demo",
         "conversation": f"kill-{uuid4().hex}",
         "mode": "per-service-call",

@@ -16,6 +16,7 @@ import pytest
 import redis
 
 from eventlog import EventLog, user
+from gateway.knocking import why_unreachable
 from tests.doctor.conftest import Start, command, diagnosis, free_port, running, speaking
 
 KEEPING = ("--appendonly", "yes")
@@ -59,7 +60,10 @@ def test_a_server_that_keeps_what_it_is_given_is_fine(start: Start) -> None:
     assert abs(told["clock_ahead_ms"]) < 1_000
     assert told["namespace"] == {"name": "eventlog", "is_laid_out": False}
     text = command("doctor", "--url", url(port)).stdout
-    assert "server appendfsync: everysec" in text
+    assert "append-only file: yes\nappend-only file reaches the disk: everysec\nmemory limit: none\n" in text
+    assert "namespace: eventlog\nnamespace in use: no\n" in text
+    assert "_" not in text
+    assert "True" not in text
     assert text.endswith("all is well\n")
 
 
@@ -84,22 +88,37 @@ def test_expired_runs_are_a_warning(start: Start) -> None:
 
 
 def test_a_server_that_keeps_nothing_on_disk_is_a_warning(start: Start) -> None:
+    memory = ("--durability", "memory")
     port = start("--appendonly", "no")
     only(
-        diagnosis(url(port)),
+        diagnosis(url(port), *memory),
         "warning",
         "appendonly is no: a crash of the server loses events",
         "CONFIG SET appendonly yes",
     )
-    diagnosis(url(port), "--strict", code=2)
-    text = command("doctor", "--url", url(port)).stdout
+    diagnosis(url(port), "--strict", *memory, code=2)
+    text = command("doctor", "--url", url(port), *memory).stdout
     assert "warning: appendonly is no" in text
     assert "  change: CONFIG SET appendonly yes\n" in text
 
 
 def test_a_server_that_leaves_the_disk_to_chance_is_a_warning(start: Start) -> None:
-    told = diagnosis(url(start(*KEEPING, "--appendfsync", "no")))
+    told = diagnosis(url(start(*KEEPING, "--appendfsync", "no")), "--durability", "memory")
     only(told, "warning", "appendfsync is no: a power cut loses", "CONFIG SET appendfsync everysec")
+
+
+def test_a_server_that_does_not_keep_what_is_wanted_is_a_fault(start: Start) -> None:
+    nothing, chance = start("--appendonly", "no"), start(*KEEPING, "--appendfsync", "no")
+    told = diagnosis(url(nothing), code=1)
+    only(told, "fault", "durability=everysec needs an append-only file", "CONFIG SET appendonly yes")
+    told = diagnosis(url(chance), code=1)
+    only(told, "fault", "needs appendfsync everysec, and the server has no", "CONFIG SET appendfsync everysec")
+    told = diagnosis(url(chance), "--durability", "always", code=1)
+    only(told, "fault", "needs appendfsync always, and the server has no", "CONFIG SET appendfsync always")
+    told = diagnosis(url(chance), "--durability", "replicated(2)", code=1)
+    assert [(finding["level"], finding["change"]) for finding in told["findings"]] == [
+        ("fault", "on another server: REPLICAOF HOST PORT"),
+    ]
 
 
 def test_eviction_is_a_fault(start: Start) -> None:
@@ -139,6 +158,13 @@ def test_a_wrong_password_is_a_fault_and_so_is_none(start: Start) -> None:
     assert diagnosis(f"redis://:secret@127.0.0.1:{port}")["findings"] == []
 
 
+def test_a_wrong_password_is_known_in_either_version_of_the_protocol(start: Start) -> None:
+    port = start(*KEEPING, "--requirepass", "secret")
+    for login in ("", ":wrong@", "nobody:wrong@"):
+        told = diagnosis(f"redis://{login}127.0.0.1:{port}?protocol=3", code=1)
+        only(told, "fault", "refuses the user or password", "--url redis://USER:PASSWORD@HOST")
+
+
 def test_forbidden_commands_are_told_with_the_right_to_grant(start: Start) -> None:
     port = start(*KEEPING)
     with redis.Redis(port=port) as client:
@@ -151,6 +177,22 @@ def test_forbidden_commands_are_told_with_the_right_to_grant(start: Start) -> No
     only(diagnosis(f"redis://b:b{at}", code=1), "fault", "INFO", "ACL SETUSER USER +info")
     assert "docs/acl.md" in command("doctor", "--url", f"redis://c:c{at}").stdout
     only(diagnosis(f"redis://d:d{at}", code=1), "fault", "may not even PING", "ACL SETUSER USER +ping")
+
+
+def test_a_server_without_info_is_a_fault_with_the_line_to_change(start: Start) -> None:
+    told = diagnosis(url(start(*KEEPING, "--rename-command", "INFO", "")), code=1)
+    only(told, "fault", "does not answer INFO", "take out of the server's configuration: rename-command INFO")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("said", ["WRONGPASS invalid username-password pair", "NOAUTH Authentication required."])
+@pytest.mark.parametrize("kind", [redis.AuthenticationError, redis.ResponseError])
+async def test_a_refused_password_is_known_though_the_client_wraps_it(said: str, kind: type[Exception]) -> None:
+    wrapped = redis.ConnectionError("Error while connecting")
+    wrapped.__cause__ = kind(said)
+    text, change = await why_unreachable("redis://127.0.0.1:1", wrapped)
+    assert text == f"the server refuses the user or password: {said}"
+    assert change == "--url redis://USER:PASSWORD@HOST"
 
 
 def _info(**fields: object) -> bytes:
@@ -279,7 +321,7 @@ def test_another_layout_is_a_fault(start: Start) -> None:
 def test_the_embedded_server_tells_where_its_data_is(tmp_path: Path) -> None:
     result = command("doctor", "--data", str(tmp_path / "data"), "--strict")
     assert result.exit_code == 0, result.output
-    assert f"embedded data: {tmp_path / 'data'}" in result.stdout
+    assert f"embedded server's data directory: {tmp_path / 'data'}" in result.stdout
 
 
 def test_what_is_no_url_ends_with_one_line() -> None:

@@ -19,7 +19,10 @@ import pytest
 from redis import Redis
 from typer.testing import CliRunner
 
+from eventlog.server.binary import find
 from gateway.command import app
+from gateway.command.summary import plain
+from tests.doctor.conftest import answers, running
 from tests.gateway.cli import Cli
 
 SHORT = {"id": "c", "messages": [{"role": "assistant", "content": "x"}]}
@@ -53,15 +56,107 @@ def environment(cli: Cli | None = None, **more: str) -> dict[str, str]:
     return {**kept, **(cli.env if cli else {}), **more}
 
 
+OWN_CODES = {
+    "import": ["0    done", "3    some lines were refused, the others imported"],
+    "export": ["0    done", "1    an error, or a conversation was left out"],
+    "recover": ["0    nothing is open, or something was done", "3    open runs were found, nothing was done"],
+    "verify": ["0    no fault", "1    a fault was found; or an error"],
+    "doctor": [
+        "0    done",
+        "1    the server is unreachable or unfit; or an error",
+        "2    wrong usage; with --strict:",
+    ],
+}
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_the_help_of_every_command_states_the_exit_codes(name: str) -> None:
+def test_the_help_of_every_command_states_its_own_exit_codes_alone(name: str) -> None:
     result = CliRunner().invoke(app, [name, "--help"], terminal_width=200)
     assert result.exit_code == 0
-    assert "--url" in result.stdout
-    assert "--data" in result.stdout
-    for line in ("0    done", "1    an error", "2    wrong usage", "3    import: some lines", "130  interrupted"):
-        assert line in result.stdout
+    for option in ("--url", "--data", "--durability", "EVENTLOG_DURABILITY"):
+        assert option in result.stdout
+    codes = result.stdout.split("Exit codes:\n")[1]
+    for line in ("2    wrong usage", "130  interrupted", *OWN_CODES.get(name, ["0    done", "1    an error, told on"])):
+        assert line in codes
+    numbers = [int(line.split()[0]) for line in codes.splitlines() if line.strip()]
+    assert numbers == [0, 1, 2, *([3] if name in ("import", "recover") else []), 130]
     assert ("--json" in result.stdout) == (name not in ("demo", "export"))
+
+
+def test_the_list_of_commands_says_each_in_a_whole_sentence_at_80_columns() -> None:
+    lines = CliRunner().invoke(app, ["--help"], terminal_width=80, env={"COLUMNS": "80"}).stdout.splitlines()
+    listed = {line.split()[0]: line for line in lines if line.startswith("  ") and line.strip()}
+    assert all(listed[name].endswith(".") and not listed[name].endswith("...") for name in COMMANDS)
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_help_of_log_names_the_columns_of_a_pipe() -> None:
+    shown = " ".join(CliRunner().invoke(app, ["log", "--help"]).stdout.split())
+    assert "parted by tabs: version, cursor, time, type, run, what it says" in shown
+
+
+def test_the_version_is_that_of_the_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.metadata.version", {"agent-eventlog": "1.2.3"}.__getitem__)
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout) == (0, "eventlog 1.2.3\n")
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("Connect call failed.. See its URL", "Connect call failed. See its URL"),
+        ("Connect call failed..", "Connect call failed."),
+        ("Authentication required.; write them", "Authentication required; write them"),
+        ("wait...", "wait..."),
+        ("../data: no such directory", "../data: no such directory"),
+        ("events[0].data: Value error, must be text", "events[0].data: must be text"),
+    ],
+)
+def test_what_libraries_put_into_a_problem_is_left_out(said: str, shown: str) -> None:
+    assert plain(said) == shown
+
+
+def test_a_server_that_does_not_answer_is_told_in_whole_sentences() -> None:
+    result = CliRunner().invoke(app, ["history", "-c", "c", "--url", "redis://127.0.0.1:1"])
+    assert result.exit_code == 1
+    assert ".." not in result.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_knows_the_durabilities(name: str) -> None:
+    for how in ({"args": ["--durability", "soon"]}, {"env": {"EVENTLOG_DURABILITY": "soon"}}):
+        args = {"import": "- --format openai-chat --mode per-run", "rewind": "-c c --to 0", "demo": "", "export": ""}
+        given = args.get(name, "-c c --through 1 --message m" if name == "compact" else "")
+        if name in ("append", "log", "history", "explain", "runs"):
+            given = "-c c"
+        result = CliRunner().invoke(app, [name, *given.split(), *how.get("args", [])], env=how.get("env", {}))
+        assert result.exit_code == 2
+        assert "'soon' is not a durability" in " ".join(result.stderr.split())
+
+
+@pytest.fixture
+def forgetful() -> Iterator[str]:
+    """The URL of a server that keeps nothing on disk."""
+    with running(str(find().path), "--appendonly", "no", ready=answers) as port:
+        yield f"redis://127.0.0.1:{port}"
+
+
+def test_a_server_that_keeps_nothing_is_used_where_the_durability_says_so(forgetful: str) -> None:
+    def code(arguments: str, durability: str) -> int:
+        env = {"EVENTLOG_URL": forgetful, "EVENTLOG_DURABILITY": durability}
+        return CliRunner().invoke(app, arguments.split(), env=env).exit_code
+
+    for arguments in ("append -c c --message m", "log -c c", "export", "recover", "doctor", "demo"):
+        assert code(arguments, "") == 1
+        assert code(arguments, "memory") == 0
+    assert code("doctor --durability always", "memory") == 1
+    assert code("verify", "") == 0
+
+
+def test_the_demo_checks_the_server_before_it_says_anything() -> None:
+    result = CliRunner().invoke(app, ["demo", "--url", "redis://127.0.0.1:1"])
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "the server does not answer" in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -81,6 +176,8 @@ def test_the_help_of_every_command_states_the_exit_codes(name: str) -> None:
         "import - --format other --mode per-run",
         "import - --format openai-chat --mode per-day",
         "append -c c nowhere.json",
+        "append -c c --message=",
+        "compact -c c --through 1 --message=",
         "rewind -c c",
         "rewind -c c --to -1",
         "compact -c c --through 0 --message m",
@@ -112,7 +209,9 @@ def test_wrong_usage_ends_with_2_and_touches_no_server(arguments: str) -> None:
         (["append", "-c", "c", "--message", "\ud800"], "lone surrogate"),
         (["rewind", "-c", "c", "--to", "1"], "cannot rewind to version 1"),
         (["compact", "-c", "c", "--through", "1", "--message", "m"], "cannot compact through version 1"),
-        (["export", "--output", "/nowhere/at/all"], "No such file or directory"),
+        (["export", "--output", "/nowhere/at/all"], "the directory '/nowhere/at' does not exist: make it"),
+        (["append", "-c", "c"], "nothing on stdin: give FILE or --message"),
+        (["compact", "-c", "c", "--through", "1", "--file", "-"], "nothing on stdin: give a JSON list of messages"),
     ],
 )
 def test_an_error_ends_with_1_and_one_line_on_stderr(cli: Cli, arguments: list[str], problem: str) -> None:
@@ -209,7 +308,7 @@ def test_without_stderr_the_output_is_the_same_and_an_error_still_one(cli: Cli, 
 def test_a_closed_stdin_is_empty(cli: Cli) -> None:
     done = shell(cli, "append -c c", "<&-")
     assert done.returncode == 1
-    assert done.stderr == "eventlog: stdin: not JSON at column 1: Expecting value\n"
+    assert done.stderr == "eventlog: nothing on stdin: give FILE or --message\n"
 
 
 @pytest.fixture
@@ -320,8 +419,8 @@ def test_the_demo_is_called_with_where_to_play(monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr("gateway.demo.demo", demo)
     result = CliRunner().invoke(app, ["demo", "--data", str(tmp_path)], env={"EVENTLOG_URL": "unix:///x"})
     assert result.exit_code == 0
-    [(url, data, console)] = asked
-    assert (url, data) == ("unix:///x", tmp_path)
+    [(url, data, console, durability)] = asked
+    assert (url, data, durability) == ("unix:///x", tmp_path, "everysec")
     assert not console.is_terminal
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from eventlog import Conversation, user
+from eventlog import Conversation, Message, text, user
 from tests.gateway.cli import AIRLINE, Cli
 
 MODES = ("per-service-call", "per-run")
@@ -122,12 +122,56 @@ def test_a_conversation_that_is_there_with_other_content_is_refused_with_its_lin
     cli.record("c2", lambda conversation: conversation.add(user("I was here first")))
     result = cli.import_lines(HELLO, {**HELLO, "id": "c2"}, {**HELLO, "id": "c3"})
     assert result.exit_code == 3
-    assert result.stderr.startswith("stdin:2: conversation 'c2' of 'default' is there already, with other content")
+    assert result.stderr.startswith(
+        "stdin:2: conversation 'c2' of 'default' is there already, imported in another mode, or with other content"
+    )
     assert "2 conversations: 2 added" in result.stdout
     assert "1 line refused" in result.stdout
     changed = {**HELLO, "messages": [*HELLO["messages"][:4], {"role": "assistant", "content": "Sun."}]}
     assert cli.import_lines(changed).exit_code == 3
     assert cli.exported("-c", "c1") == [HELLO]
+
+
+def test_the_other_mode_of_a_conversation_that_is_there_is_refused(cli: Cli) -> None:
+    assert cli.import_lines(HELLO).exit_code == 0
+    result = cli.import_lines(HELLO, mode="per-run")
+    assert result.exit_code == 3
+    assert "is there already, imported in another mode, or with other content: give it another id" in result.stderr
+
+
+def test_of_many_refused_lines_twenty_are_named_and_the_others_counted(cli: Cli) -> None:
+    result = cli.import_lines(*["{"] * 33, HELLO)
+    assert result.exit_code == 3
+    said = result.stderr.splitlines()
+    assert [line.split(":")[:2] for line in said[:-1]] == [["stdin", str(number)] for number in range(1, 21)]
+    assert said[-1] == "eventlog: 13 more lines refused"
+    assert "33 lines refused" in result.stdout
+    assert len(cli.import_lines(*["{"] * 20).stderr.splitlines()) == 20
+
+
+@pytest.mark.parametrize(
+    ("message", "why"),
+    [
+        (Message("boss", [text("Do it.")]), "role: 'boss' is not one of"),
+        (Message("tool", [text("rain")]), "tool_call_id: is missing"),
+    ],
+)
+def test_a_message_that_the_form_cannot_express_is_named_and_the_other_conversations_exported(
+    cli: Cli, message: Message, why: str
+) -> None:
+    async def work(conversation: Conversation) -> None:
+        await conversation.add(user("Hm?"))
+        await conversation.add(message)
+
+    cli.record("c0", work)
+    assert cli.import_lines(HELLO).exit_code == 0
+    result = cli.run("export")
+    assert result.exit_code == 1
+    assert [json.loads(line) for line in result.stdout.splitlines()] == [HELLO]
+    said = "eventlog: conversation 'c0' of 'default' is not exported: the message at version 2 cannot be written as"
+    assert result.stderr.startswith(said)
+    assert why in result.stderr
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_one_id_twice_in_a_file_is_one_conversation(cli: Cli) -> None:

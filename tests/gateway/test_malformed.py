@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.gateway.cli import Cli
 
 
@@ -70,7 +72,10 @@ MALFORMED = {
 }
 
 
-def test_malformed_lines_are_refused_with_their_number_and_path_and_the_rest_imported(cli: Cli) -> None:
+def test_malformed_lines_are_refused_with_their_number_and_path_and_the_rest_imported(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gateway.command.exchange.SHOWN", len(MALFORMED) + 1)
     lines: list[str | bytes | dict[str, Any]] = []
     for malformed in MALFORMED:
         lines += [malformed, ""]

@@ -81,9 +81,27 @@ def test_history_shows_messages_and_what_is_known_of_them(filled: Cli) -> None:
     assert "\n  call t1: weather(" in shown
     assert "Ra" not in shown
     assert "And Rome?" not in shown
-    assert "open call at version 6: t1 weather, unanswered" in shown
+    assert "open call at version 6: t1 weather, result 8 is recorded, not yet sent" in shown
     assert "open call at version 20: t2 buy, waits for approval" in shown
     assert "in doubt: service call 2 of run third" in shown
+
+
+def test_history_names_the_recorded_result_of_an_open_call(cli: Cli) -> None:
+    async def work(conversation: Conversation) -> None:
+        async with conversation.run() as run:
+            await run.add(user("?"))
+            async with run.service_call() as call:
+                await call.complete(assistant(tool_call("a", "look"), tool_call("b", "look")))
+            await run.add_result(call.function_calls[1], "seen")
+
+    cli.record("c", work)
+    shown = cli.out("history", "-c", "c")
+    assert "open call at version 4: a look, unanswered" in shown
+    assert "open call at version 5: b look, result 7 is recorded, not yet sent" in shown
+    calls = cli.json("history", "-c", "c")["open_calls"]
+    assert [(call["version"], call["recorded_result"]) for call in calls] == [(4, None), (5, 7)]
+    [before, _] = cli.json("history", "-c", "c", "--at", "6")["open_calls"]
+    assert before["recorded_result"] is None
 
 
 def test_history_as_json_is_the_view_and_the_same_each_time(filled: Cli) -> None:
