@@ -47,6 +47,10 @@ def refusal(request: Append, code: bytes, details: list[bytes], over: str | None
 def server_error(reason: str) -> ServerError:
     if reason.startswith("OOM"):
         return ServerUnfit(f"the server is out of memory and wrote nothing: {reason}; raise maxmemory or trim")
+    if reason.startswith("MISCONF"):
+        return ServerUnfit(
+            f"the server cannot write to its disk and took nothing: {reason}; make room, or mend the disk"
+        )
     if reason.startswith("READONLY"):
         return ServerUnfit(f"the server is a replica and wrote nothing: {reason}; connect to its primary")
     if reason.startswith("NOAUTH"):
