@@ -19,6 +19,7 @@ lint: $(VENV)/.installed
 bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.append
 	$(BIN)/python -m benchmarks.history
+	$(BIN)/python -m benchmarks.follow
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)

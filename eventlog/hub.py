@@ -15,7 +15,7 @@ import asyncio
 import random
 from collections.abc import Iterable
 
-from eventlog.errors import EventLogError, LogClosed
+from eventlog.errors import EventLogError, LogClosed, ServerUnavailable
 from eventlog.identity import LogId
 from eventlog.reading import pages
 from eventlog.store.port import Entry, FeedEntry, FeedStore, LogStore
@@ -27,6 +27,8 @@ _SILENCE = 2.0
 """Seconds of one wait for news. Then the ends of the feeds are compared: a server that lost some says nothing."""
 _ENTRIES = 1_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 2.0
+_HOPELESS_PAUSE = 30.0
+"""Seconds between attempts where the server answers and does not let us wait; followers poll."""
 
 
 async def read_on(store: LogStore, log: LogId, last: Mark, count: int) -> list[Entry]:
@@ -97,10 +99,22 @@ class LogPlace(Place):
         """The newest version that was heard of."""
         self.tail: Tail | None = None
 
-    def offer(self, last: Mark) -> None:
-        """Begin a tail where a follower found the end."""
+        self._told = 0
+        """The news of which the tail holds everything."""
+
+    def offer(self, last: Mark, seen: int) -> None:
+        """Begin a tail where a follower found the end, when it had heard the news up to ``seen``."""
         if self.tail is None:
-            self.tail = Tail(last)
+            self.tail, self._told = Tail(last), seen
+
+    def tell(self) -> None:
+        """Wake everybody; what they are woken for is in the tail, if there is one."""
+        self.wake()
+        self._told = self.news
+
+    def is_newest(self, last: Mark) -> bool:
+        """Whether nothing was heard of beyond this entry."""
+        return self.tail is not None and self._told == self.news and self.tail.last == last
 
 
 class TenantPlace(Place):
@@ -176,8 +190,9 @@ class Hub:
             self._tenants.pop(place.tenant, None)
 
     async def close(self) -> None:
-        """Wake nobody any more."""
+        """Wake everybody once more, to find the log closed, and then nobody."""
         self.hints = False
+        self._wake_all()
         if self._running is not None:
             self._running.cancel()
             await asyncio.wait([self._running])
@@ -206,11 +221,11 @@ class Hub:
                 pause = _FIRST_PAUSE
             except LogClosed:
                 return
-            except EventLogError:
+            except EventLogError as error:
                 # Whatever it is, followers meet it when they read; here it is only waited for.
                 ends = None
                 await asyncio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311  not a secret
-                pause = min(pause * 2, _LONGEST_PAUSE)
+                pause = min(pause * 2, _LONGEST_PAUSE if isinstance(error, ServerUnavailable) else _HOPELESS_PAUSE)
 
     def _wake_all(self) -> None:
         for log in list(self._logs.values()):
@@ -247,11 +262,15 @@ class Hub:
             if tail is None or not tail.last.version < last <= tail.last.version + MOST_ENTRIES:
                 self._drop(place)
                 tail = place.tail = await self._tail_before(entry)
-            if tail is not None:
-                self._extend(place, tail, await read_on(self._store, place.log, tail.last, MOST_ENTRIES))
+            while tail is not None and tail.last.version < last:
+                # An append may be larger than a tail; whoever is woken must find all of it, there or in the log.
+                found = await read_on(self._store, place.log, tail.last, MOST_ENTRIES)
+                if not found:
+                    break
+                self._extend(place, tail, found)
         except EventLogError:
             self._drop(place)
-        place.wake()
+        place.tell()
 
     async def _tail_before(self, entry: FeedEntry) -> Tail | None:
         """An empty tail right before this append; None where what stood there was trimmed."""
@@ -261,7 +280,8 @@ class Hub:
         return Tail(Mark(*found[0][:2])) if found else None
 
     def _extend(self, place: LogPlace, tail: Tail, entries: list[Entry]) -> None:
-        if place.tail is not tail or self._logs.get(place.log) is not place or not entries:
+        if self._logs.get(place.log) is not place:
+            tail.extend(entries)
             return
         place.newest = max(place.newest, entries[-1].version)
         self._forget(place.log)

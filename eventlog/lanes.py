@@ -80,10 +80,10 @@ class Lanes:
             for key in self._backlog.due(self._reader.now_ms()):
                 lane = self._lane(LogId.of_path(path_of(key)))
                 if lane.task is None:
-                    lane.task = asyncio.create_task(self._in_lane(lane, key))
+                    self._begin(lane, key)
         for lane in self._lanes.values():
             if lane.items and lane.task is None:
-                lane.task = asyncio.create_task(self._in_lane(lane, None))
+                self._begin(lane, None)
 
     def works_on(self, log: LogId) -> bool:
         """Whether something of this conversation is being handed over."""
@@ -132,8 +132,18 @@ class Lanes:
     def _may_go_on(self) -> bool:
         return not self.stopping and not self._work.paused and self._reader.held and self.error is None
 
+    def _begin(self, lane: Lane, key: str | None) -> None:
+        def ended(_: object) -> None:  # also of a task that was cancelled before it began
+            lane.task = None
+            if not lane.items:
+                self._lanes.pop(lane.log.path, None)
+            self._changed()
+
+        lane.task = asyncio.create_task(self._in_lane(lane, key))
+        lane.task.add_done_callback(ended)
+
     async def _in_lane(self, lane: Lane, key: str | None) -> None:
-        """Work on a lane while a slot is free for it, and tell the loop when it ends."""
+        """Work on a lane while a slot is free for it."""
         try:
             async with self._work.slots:
                 await (self._drain(lane) if key is None else self._redeliver(lane, key))
@@ -141,11 +151,6 @@ class Lanes:
             pass  # it was stopped with nothing in hand
         except Exception as error:
             self.error = self.error or error
-        finally:
-            lane.task = None
-            if not lane.items:
-                self._lanes.pop(lane.log.path, None)
-            self._changed()
 
     async def _drain(self, lane: Lane) -> None:
         """Hand over what was fetched, in order, until something is to be delivered again."""

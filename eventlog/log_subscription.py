@@ -6,7 +6,8 @@ from collections.abc import Collection, Sequence
 from typing import Literal
 
 from eventlog.codec import decode
-from eventlog.errors import FollowerTooSlow
+from eventlog.errors import FollowerTooSlow, Unreadable
+from eventlog.events import Event
 from eventlog.hub import Hub, LogPlace, read_on
 from eventlog.identity import Cursor, LogId
 from eventlog.reading import PAGE, pages_back
@@ -40,6 +41,7 @@ class LogSubscription(Subscription[Cursor]):
         super().__init__(hub, heartbeat=heartbeat, poll=poll)
         self._store = store
         self._log = log
+        self._tag = log.tag
         self._types = None if types is None else frozenset(types)
         self._run = run
         self._last_run = ends_with_run
@@ -59,6 +61,27 @@ class LogSubscription(Subscription[Cursor]):
         self._excused = 0
         """Up to this version a follower that was waiting could not have been."""
         self._page = PAGE
+
+    async def __anext__(self) -> Followed[Cursor]:
+        items = self._items
+        if not items:
+            await self._fill()
+        item = items.popleft()
+        if type(item) is not Entry:
+            found: Followed[Cursor] = item
+            return found
+        # An event is decoded when it is taken: a page of them at once would keep the collector of garbage busy.
+        version, stamp, document = item
+        try:
+            event = decode(version, stamp, document)
+        except Unreadable:
+            await self.aclose()
+            raise
+        return self._item(event)
+
+    def _item(self, event: Event) -> Followed[Cursor]:
+        cursor = _new(Cursor, (event.version, event.stamp, self._tag))
+        return _new(Followed, (Kind.EVENT, cursor, event, self._log.conversation))
 
     def _join(self) -> LogPlace:
         return self._hub.join_log(self._log)
@@ -81,7 +104,7 @@ class LogSubscription(Subscription[Cursor]):
         self._check_pace(place)
         if await self._look(place, self._last):
             return
-        place.offer(self._last)
+        place.offer(self._last, self._seen)
         if not self._caught_up:
             self._say_caught_up()
             return
@@ -92,7 +115,7 @@ class LogSubscription(Subscription[Cursor]):
         """Take what there is to take, from the tail or from the server; whether that was anything."""
         news, is_due = place.news, self._due
         entries = [] if is_due or place.tail is None else place.tail.after(*last)
-        if not entries and (is_due or news != self._seen):
+        if not entries and (is_due or (news != self._seen and not place.is_newest(last))):
             count = self._page
             entries = await read_on(self._store, self._log, last, count)
             if len(entries) == count:
@@ -113,21 +136,23 @@ class LogSubscription(Subscription[Cursor]):
         return bool(entries)
 
     def _take(self, entries: Sequence[Entry]) -> None:
-        tag, types, run, last_run = self._log.tag, self._types, self._run, self._last_run
-        conversation = self._log.conversation
+        types, run, last_run = self._types, self._run, self._last_run
+        if types is None and run is None and last_run is None:
+            self._last = Mark(*entries[-1][:2])
+            self._give(entries)
+            return
         items: list[Followed[Cursor]] = []
         version = stamp = 0
         for version, stamp, document in entries:
             event = decode(version, stamp, document)
             if (types is None or event.type in types) and (run is None or event.run == run):
-                cursor = _new(Cursor, (version, stamp, tag))
-                items.append(_new(Followed, (Kind.EVENT, cursor, event, conversation)))
+                items.append(self._item(event))
             if event.run is not None and event.run == last_run and event.type in RUN_ENDS:
                 self._end()
                 break
         self._last = Mark(version, stamp)
         if not items or items[-1].cursor.version != version:
-            items.append(Followed(Kind.SKIPPED, Cursor(version, stamp, tag)))
+            items.append(Followed(Kind.SKIPPED, Cursor(version, stamp, self._tag)))
         self._give(items)
 
     def _say_caught_up(self) -> None:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from enum import StrEnum
 from types import TracebackType
-from typing import Generic, NamedTuple, Self, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from eventlog.errors import InvalidInput, ServerUnavailable
 from eventlog.events import Event
@@ -66,7 +66,8 @@ class Subscription(ABC, Generic[C]):
                 raise InvalidInput(f"{name}={seconds}: at least {_SHORTEST} seconds")
         self._hub = hub
         self._place: Place | None = None
-        self._items: deque[Followed[C]] = deque()
+        self._items: deque[Any] = deque()
+        """Items, or what ``__anext__`` makes one of."""
         self._heartbeat = heartbeat
         self._poll = poll
         self._pause = _FIRST_PAUSE
@@ -83,7 +84,8 @@ class Subscription(ABC, Generic[C]):
         items = self._items
         if not items:
             await self._fill()
-        return items.popleft()
+        item: Followed[C] = items.popleft()
+        return item
 
     async def __aenter__(self) -> Self:
         return self
@@ -115,7 +117,7 @@ class Subscription(ABC, Generic[C]):
     async def _step(self) -> None:
         """Look once, or wait once; put what there is to give with ``_give``."""
 
-    def _give(self, items: Iterable[Followed[C]]) -> None:
+    def _give(self, items: Iterable[object]) -> None:
         self._items.extend(items)
         if self._items:
             self._beat_at = None

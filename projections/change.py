@@ -36,7 +36,7 @@ class HistoryChange(NamedTuple):
     added: tuple[Message, ...]
     left: tuple[Left, ...] = ()
     entered: tuple[int, ...] = ()
-    """The versions of the events of ``added``."""
+    """The versions of the events that entered. ``added`` may hold others, too, whose place or message changed."""
 
     def as_json(self) -> dict[str, Json]:
         """The change as a JSON object."""
@@ -81,12 +81,12 @@ class Changes:
         self.events.append(event)
         ledger.apply(event)
         new = ledger.view
-        cursor = Cursor(event.version, event.stamp, self._tag)
         if new is old and len(new) == size:
-            return HistoryChange(event.version, cursor, self._total, 0, ())
+            return self.none()
         only_grew, old = new is old, old[:size]
         start, kept = (size, 0) if only_grew else _common(old, new)
         gone, come = old[start : size - kept], new[start : len(new) - kept]
+        left, entered = _moves(gone, come)
         while start and (self._may_join(old, start) or self._may_join(new, start)):
             start -= 1
         while kept and (self._may_join(old, size - kept) or self._may_join(new, len(new) - kept)):
@@ -101,13 +101,22 @@ class Changes:
         rest = _same(before[same:][::-1], after[same:][::-1])
         return HistoryChange(
             event.version,
-            cursor,
+            self.cursor,
             at + same,
             len(before) - same - rest,
             tuple(map(copied, after[same : len(after) - rest])),
-            tuple(Left(_versions(row), row.past[-1].why) for row in gone if row.past),
-            tuple(version for row in come for version in _versions(row)),
+            left,
+            entered,
         )
+
+    def none(self) -> HistoryChange:
+        """A change of no message, at the last event taken."""
+        return HistoryChange(self.cursor.version, self.cursor, self._total, 0, ())
+
+    @property
+    def cursor(self) -> Cursor:
+        """That of the last event taken."""
+        return Cursor(*self.events[-1][:2], self._tag) if self.events else Cursor(0, 0, self._tag)
 
     def _messages(self, rows: Sequence[Row]) -> list[Message]:
         return view_messages(rows, self.events, self._tag)[0]
@@ -134,6 +143,18 @@ class Changes:
 
 def _versions(row: Row) -> tuple[int, ...]:
     return row.versions or ((row.summary,) if row.summary else ())
+
+
+def _moves(gone: Sequence[Row], come: Sequence[Row]) -> tuple[tuple[Left, ...], tuple[int, ...]]:
+    """What left and what entered. What one row takes away and another brings did neither."""
+    old = {version for row in gone for version in _versions(row)}
+    new = {version for row in come for version in _versions(row)}
+    left = []
+    for row in gone:
+        versions = tuple(version for version in _versions(row) if version not in new)
+        if versions and row.past:
+            left.append(Left(versions, row.past[-1].why))
+    return tuple(left), tuple(version for row in come for version in _versions(row) if version not in old)
 
 
 def _common(old: Sequence[Row], new: Sequence[Row]) -> tuple[int, int]:

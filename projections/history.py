@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
+from eventlog.carry import recorded_results
 from eventlog.conversation import Conversation
 from eventlog.errors import InvalidInput
 from eventlog.events import Event
-from eventlog.fold import Item, State
+from eventlog.fold import State
 from eventlog.ledger import Ledger
 from eventlog.messages import Message
 from eventlog.service_call import ServiceCall
@@ -34,8 +35,8 @@ async def load(
     """
     if view not in ("service", "untrimmed", "everything"):
         raise InvalidInput(f"{view!r} is not a view: choose service, untrimmed or everything")
-    if last is not None and last < 1:
-        raise InvalidInput(f"last={last}: ask for at least 1 message")
+    if last is not None and (type(last) is not int or last < 1):
+        raise InvalidInput(f"last={last!r}: ask for at least 1 message")
     events = await _events(conversation, at)
     return build(events, conversation, view=view, last=last)
 
@@ -58,7 +59,7 @@ def build(
         tuple(messages[start:]),
         cursor.version,
         cursor,
-        tuple(_open_call(item, events, ledger.state) for item in ledger.state.calls.open),
+        _open_calls(ledger, events),
         tuple(ledger.stray_results()),
         _in_doubt(ledger.state),
         continuation(ledger),
@@ -98,8 +99,8 @@ async def for_call(call: ServiceCall) -> list[Message]:
 
 async def _events(conversation: Conversation, at: int | None) -> list[Event]:
     """The events up to version ``at``, which the log must have reached."""
-    if at is not None and at < 0:
-        raise InvalidInput(f"at={at}: versions begin at 1; 0 is before the first event")
+    if at is not None and (type(at) is not int or at < 0):
+        raise InvalidInput(f"at={at!r}: versions begin at 1; 0 is before the first event")
     events = [event async for page in conversation.pages(until=at) for event in page] if at != 0 else []
     if at is not None and len(events) < at:
         raise InvalidInput(f"at={at}: the log of conversation {conversation.id!r} ends at version {len(events)}")
@@ -114,9 +115,21 @@ async def explain(conversation: Conversation, *, view: ViewName = "service", at:
     return fates(events, Ledger.of(events, untrimmed=view == "untrimmed"))
 
 
-def _open_call(item: Item, events: list[Event], state: State) -> OpenCall:
-    name = events[item.version - 1].data.get("name", "")
-    return OpenCall(item.version, item.call_id, name, item.run, item.run in state.runs, item.version in state.awaiting)
+def _open_calls(ledger: Ledger, events: list[Event]) -> tuple[OpenCall, ...]:
+    state = ledger.state
+    results = recorded_results(ledger) if state.calls.open else {}
+    return tuple(
+        OpenCall(
+            call.version,
+            call.call_id,
+            events[call.version - 1].data.get("name", ""),
+            call.run,
+            call.run in state.runs,
+            call.version in state.awaiting,
+            results[call.version].version if call.version in results else None,
+        )
+        for call in state.calls.open
+    )
 
 
 def _in_doubt(state: State) -> tuple[DoubtfulCall, ...]:

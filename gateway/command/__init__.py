@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gateway.command import exchange, health, reading, recover, writing
+from gateway.command import exchange, follow, health, reading, recover, writing
 from gateway.command.options import Data, Durability, Url, exit_codes
 from gateway.command.output import write
 from gateway.command.place import FAILED, note, run
@@ -63,6 +63,7 @@ app.command("import", epilog=exit_codes({3: "some lines were refused, the others
 app.command(epilog=exit_codes({1: "an error, or a conversation was left out, told on stderr"}))(exchange.export)
 app.command(epilog=exit_codes())(writing.append)
 app.command(epilog=exit_codes())(reading.log)
+app.command(epilog=exit_codes())(follow.follow)
 app.command(epilog=exit_codes())(reading.history)
 app.command(epilog=exit_codes())(reading.explain)
 app.command(epilog=exit_codes())(reading.runs)

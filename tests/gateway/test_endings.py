@@ -32,6 +32,7 @@ COMMANDS = (
     "export",
     "append",
     "log",
+    "follow",
     "history",
     "explain",
     "runs",
@@ -127,7 +128,7 @@ def test_every_command_knows_the_durabilities(name: str) -> None:
     for how in ({"args": ["--durability", "soon"]}, {"env": {"EVENTLOG_DURABILITY": "soon"}}):
         args = {"import": "- --format openai-chat --mode per-run", "rewind": "-c c --to 0", "demo": "", "export": ""}
         given = args.get(name, "-c c --through 1 --message m" if name == "compact" else "")
-        if name in ("append", "log", "history", "explain", "runs"):
+        if name in ("append", "log", "follow", "history", "explain", "runs"):
             given = "-c c"
         result = CliRunner().invoke(app, [name, *given.split(), *how.get("args", [])], env=how.get("env", {}))
         assert result.exit_code == 2

@@ -183,11 +183,11 @@ class RedisStore:
         return [replies.listed(path) for path in reply]
 
     async def feed_ends(self) -> list[int]:
-        ends = []
-        for partition in range(self.partitions):
-            newest = await self._send(pack("XREVRANGE", self._keys.feed(partition), "+", "-", "COUNT", 1))
-            ends.append(replies.feed_entry(partition, newest[0]).seq if newest else 0)
-        return ends
+        return list(await asyncio.gather(*map(self._feed_end, range(self.partitions))))
+
+    async def _feed_end(self, partition: int) -> int:
+        newest = await self._send(pack("XREVRANGE", self._keys.feed(partition), "+", "-", "COUNT", 1))
+        return replies.feed_entry(partition, newest[0]).seq if newest else 0
 
     async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
         if count < 1:
@@ -226,7 +226,16 @@ class RedisStore:
 
     async def _check_layout(self, send: Send) -> None:
         """A server that was started on other data must not be written to by the layout of before."""
-        there = await self._laid_out(send)
+
+        async def ask(packed: Packed) -> Any:
+            reply = await send(packed)
+            if not isinstance(reply, ReplyError):
+                return reply
+            if str(reply).startswith(_PASSING):
+                raise ServerUnavailable(f"the server is not ready: {reply}")
+            raise replies.server_error(str(reply))
+
+        there = await self._laid_out(ask)
         if there != self.partitions:
             raise LayoutMismatch(
                 f"namespace {self._keys.namespace!r} has {there} partitions now, not {self.partitions} as before: "
