@@ -17,6 +17,7 @@ from eventlog.errors import (
     EventLogError,
     FollowerTooSlow,
     Gap,
+    GroupGone,
     InvalidEvent,
     InvalidId,
     InvalidInput,
@@ -26,6 +27,8 @@ from eventlog.errors import (
     LogLost,
     OperationReused,
     OutcomeUnknown,
+    ReaderError,
+    ReaderFenced,
     RunClosed,
     RunFenced,
     RunRefused,
@@ -47,7 +50,6 @@ from eventlog.run import ResumedRun, Run
 from eventlog.service_call import ServiceCall
 from eventlog.sharing import Backoff
 from eventlog.store.port import ANY, EXISTS, NONE, Appended, Expectation, Head, Limits, OpenRun
-from eventlog.store.readers import GroupGone, ReaderFenced
 from eventlog.subscription import Followed, Kind
 from eventlog.tenant_cursor import TenantCursor
 
@@ -100,6 +102,7 @@ __all__ = [
     "OutcomeUnknown",
     "Parked",
     "Progress",
+    "ReaderError",
     "ReaderFenced",
     "ResumedRun",
     "Run",

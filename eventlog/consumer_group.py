@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from eventlog.delivery import Delivery
-from eventlog.errors import InvalidInput
+from eventlog.errors import GroupGone, InvalidInput
 from eventlog.identity import LogId, check_id, partition_of
 from eventlog.member import Member, finish
 from eventlog.parking import Parked, parked_field
 from eventlog.reader import Store
 from eventlog.sharing import Backoff
-from eventlog.store.readers import Ask, GroupGone, Mark, Place, ReaderStore, Roll, Settings
+from eventlog.store.readers import Ask, Mark, Place, ReaderStore, Roll, Settings
 from eventlog.work import Handler, Work
 
 Start = Literal["beginning", "now"]

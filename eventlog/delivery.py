@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
-from eventlog.errors import InvalidInput
+from eventlog.errors import InvalidInput, ReaderFenced
 from eventlog.events import Event
 from eventlog.identity import LogId
 from eventlog.parking import Failure
-from eventlog.store.readers import ReaderFenced
 
 
 class Verdict(StrEnum):

@@ -21,6 +21,10 @@
     │   ├── LogLost              they were there and the server lost them
     │   └── Truncated            they were trimmed on purpose
     ├── FollowerTooSlow          it fell too far behind; follow again after its cursor
+    ├── ReaderError              a place in a feed, and who reads from it
+    │   ├── ReaderFenced         the reader has another holder now
+    │   ├── GroupGone            the group was removed, or never created
+    │   └── FeedLost             the feed lacks what a mark names; the reader says LogLost
     ├── LogClosed                the log was closed while it was used, or before
     ├── Unreadable               a stored event or key that does not hold what it should
     └── ServerError              the server, or the way to it
@@ -154,6 +158,22 @@ class FollowerTooSlow(EventLogError):
     def __init__(self, message: str, cursor: Cursor) -> None:
         super().__init__(message)
         self.cursor = cursor
+
+
+class ReaderError(EventLogError):
+    """A place in a feed, and who reads from it."""
+
+
+class ReaderFenced(ReaderError):
+    """The reader has another holder now, or its mark is not where this one left it."""
+
+
+class GroupGone(ReaderError):
+    """The group was removed, or never created."""
+
+
+class FeedLost(ReaderError):
+    """The feed does not hold the entry that a mark is to name. The reader says ``LogLost``."""
 
 
 class LogClosed(EventLogError):

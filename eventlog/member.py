@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 
 import anyio
 
-from eventlog.errors import LogClosed, ServerUnavailable
+from eventlog.errors import LogClosed, ReaderFenced, ServerUnavailable
 from eventlog.identity import new_id
 from eventlog.reader import Reader, Store
 from eventlog.sharing import share
-from eventlog.store.readers import ReaderFenced, ReaderStore, Settings
+from eventlog.store.readers import ReaderStore, Settings
 from eventlog.work import Work
 from eventlog.worker import Worker
 
@@ -35,7 +35,7 @@ class _Held:
 
 
 class Member:
-    """Consumes its share of a group's partitions until it is stopped. ``lease`` in seconds."""
+    """Consumes its share of a group's partitions until it is cancelled. ``lease`` in seconds."""
 
     def __init__(
         self, store: Store, readers: ReaderStore, settings: Settings, work: Work, *, lease: float, poll: float
@@ -49,31 +49,21 @@ class Member:
         self._lease = lease
         self._poll = poll
         self._held: dict[int, _Held] = {}
-        self._stopping = False
         self._wake = asyncio.Event()
         self._answered = asyncio.get_running_loop().time()
 
-    def stop(self) -> None:
-        """Let ``run`` end: no more is handed over, what is in hand is finished."""
-        self._stopping = True
-        self._wake.set()
-
     async def run(self) -> None:
-        """Be a member until stopped or cancelled. Raises what goes wrong: it is never passed over."""
+        """Be a member until cancelled. Raises what goes wrong: it is never passed over."""
         listening = asyncio.create_task(self._listen())
         try:
-            while not self._stopping:
+            while True:
                 self._wake.clear()
                 await self._beat()
                 self._reap()
                 await self._pause()
-        except BaseException:
-            await finish(self._leave(cancel=True))
-            raise
-        else:
-            await finish(self._leave(cancel=False))
         finally:
             listening.cancel()
+            await finish(self._leave())
             await finish(asyncio.wait([listening]))
 
     async def _pause(self) -> None:
@@ -162,11 +152,11 @@ class Member:
                 elif error is not None:
                     raise error
 
-    async def _leave(self, *, cancel: bool) -> None:
-        """Write what was handled, give the partitions up, and be a member no longer."""
+    async def _leave(self) -> None:
+        """Cancel the handlers, write what was handled, give the partitions up, and be a member no longer."""
         tasks = [held.task for held in self._held.values()]
         for held in self._held.values():
-            held.worker.stop(cancel=cancel)
+            held.worker.stop(cancel=True)
         while tasks:
             _, pending = await asyncio.wait(tasks, timeout=self._lease / 3)
             if not pending:
@@ -180,8 +170,6 @@ class Member:
                 await self._readers.leave(self._work.group, self.id)
         except Exception as error:  # its lease ends by itself
             _log.warning("group %r: left without a word: %s", self._work.group, error)
-        if not cancel:
-            self._reap()
 
     async def _keep_while_leaving(self) -> None:
         """Handlers that take long are waited for while their partitions are held."""

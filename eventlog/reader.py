@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-from eventlog.errors import Gap, LogLost, Truncated
+from eventlog.errors import FeedLost, Gap, LogLost, Truncated
 from eventlog.identity import Cursor, LogId, new_fence
 from eventlog.store.port import Entry, FeedEntry, FeedStore, LogStore
-from eventlog.store.readers import BEGINNING, Advance, Counts, FeedLost, Hold, Mark, Place, ReaderStore
+from eventlog.store.readers import BEGINNING, Advance, Counts, Hold, Mark, Place, ReaderStore
 
 
 class Store(LogStore, FeedStore, Protocol):
@@ -110,7 +110,7 @@ class Reader:
         self._until = max(self._until, asked_at + self._lease_ms / 1000)
 
     def lost(self, mark: Mark) -> LogLost:
-        """The error for a feed entry that should be there."""
+        """The error for a feed entry that should be there. ``available`` names the mark: its number and stamp."""
         partition = self.hold.partition
         return LogLost(
             f"the feed of partition {partition} does not hold entry {mark.seq}, which group {self.hold.group!r} passed "

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gateway.command import exchange, follow, health, reading, recover, writing
+from gateway.command import exchange, follow, groups, health, reading, recover, writing
 from gateway.command.options import Data, Durability, Url, exit_codes
 from gateway.command.output import write
 from gateway.command.place import FAILED, note, run
@@ -64,6 +64,8 @@ app.command(epilog=exit_codes({1: "an error, or a conversation was left out, tol
 app.command(epilog=exit_codes())(writing.append)
 app.command(epilog=exit_codes())(reading.log)
 app.command(epilog=exit_codes())(follow.follow)
+app.add_typer(groups.groups_app, name="groups")
+app.add_typer(groups.parked_app, name="parked")
 app.command(epilog=exit_codes())(reading.history)
 app.command(epilog=exit_codes())(reading.explain)
 app.command(epilog=exit_codes())(reading.runs)

@@ -12,6 +12,7 @@ from eventlog.store.conformance.appending import Appending
 from eventlog.store.conformance.cursors import Cursors
 from eventlog.store.conformance.limiting import Limiting
 from eventlog.store.conformance.order import OrderOfChecks
+from eventlog.store.conformance.readers import ReaderStoreConformance
 from eventlog.store.conformance.reading import Reading
 from eventlog.store.conformance.retries import Retries
 from eventlog.store.conformance.runs import Runs
@@ -19,7 +20,7 @@ from eventlog.store.conformance.suite import LIMITS, PARTITIONS, FeedEntry, Suit
 from eventlog.store.conformance.takeovers import TakeOvers
 from eventlog.store.conformance.tenancy import Tenancy
 
-__all__ = ["LIMITS", "PARTITIONS", "FeedEntry", "LogStoreConformance", "Suite"]
+__all__ = ["LIMITS", "PARTITIONS", "FeedEntry", "LogStoreConformance", "ReaderStoreConformance", "Suite"]
 
 
 class LogStoreConformance(

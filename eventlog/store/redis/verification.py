@@ -15,7 +15,7 @@ from eventlog.identity import LogId, partition_of
 from eventlog.store.redis.audit import FAMILIES, Audit, Entry
 from eventlog.verify import Fault, FeedCheck, LogCheck, check_meta, check_path
 
-_OTHERS = ("readers", "view")
+_OTHERS = ("reader", "group", "groups", "view")
 """Families of keys that are other files' own; not looked into."""
 
 
