@@ -27,7 +27,7 @@ LINES = {line.split()[2]: line for line in re.findall(r"^ACL SETUSER .*$", DOCS.
 
 
 class Users:
-    """The three users on one server, in a namespace of their own."""
+    """The four users on one server, in a namespace of their own."""
 
     def __init__(self, port: int, admin: Redis, namespace: str) -> None:
         self.port = port
@@ -78,8 +78,28 @@ async def record(chat: Conversation) -> None:
     await history.load(chat)
 
 
-def test_the_docs_name_three_users() -> None:
-    assert list(LINES) == ["appender", "reader", "operator"]
+def test_the_docs_name_four_users() -> None:
+    assert list(LINES) == ["appender", "reader", "consumer", "operator"]
+
+
+async def test_the_consumer_handles_events_and_writes_to_no_log(users: Users) -> None:
+    await users.record("appender")
+    async with EventLog.open(users.url("consumer"), namespace=users.namespace) as log:
+        handled = []
+        async with log.group("indexer").deliveries() as deliveries:
+            async for delivery in deliveries:
+                handled.append(delivery.version)
+                await delivery.ack()
+                if len(handled) == 5:
+                    break
+        assert handled == [1, 2, 3, 4, 5]
+        with pytest.raises(ServerUnfit, match="the user may not do this"):
+            await log.tenant("t").conversation("chat").add(user("not mine to write"))
+    log_keys = users.keys.of_log(CHAT)
+    await users.refused("consumer", "XADD", log_keys.log, "*", "e", "x")
+    await users.refused("consumer", "XADD", log_keys.feed, "*", "e", "x")
+    await users.refused("consumer", "HSET", log_keys.head, "last", "1-1")
+    await users.refused("consumer", "DEL", log_keys.log)
 
 
 async def test_the_appender_records_runs_and_loads_history(users: Users) -> None:

@@ -57,7 +57,7 @@ def server_error(reason: str) -> ServerError:
         return ServerUnfit(f"the server wants a password: {reason}; write it as redis://USER:PASSWORD@HOST")
     if reason.startswith("WRONGTYPE"):
         return ServerError(f"a key is of another type than ours: {reason}; `eventlog verify` names it")
-    if reason.startswith("NOPERM"):
+    if reason.startswith("NOPERM") or "The user executing the script" in reason:
         return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
     return ServerError(f"the server refused: {reason}")
 
