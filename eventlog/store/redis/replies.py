@@ -9,6 +9,7 @@ from eventlog.identity import Cursor, LogId
 from eventlog.store import refusals
 from eventlog.store.port import Append, Entry, FeedEntry, OpenRun
 
+_NOT_ALLOWED_IN_SCRIPT = ("The user executing the script", "ACL failure in script")
 _new = tuple.__new__  # entries are read by the thousand
 
 
@@ -57,7 +58,7 @@ def server_error(reason: str) -> ServerError:
         return ServerUnfit(f"the server wants a password: {reason}; write it as redis://USER:PASSWORD@HOST")
     if reason.startswith("WRONGTYPE"):
         return ServerError(f"a key is of another type than ours: {reason}; `eventlog verify` names it")
-    if reason.startswith("NOPERM") or "The user executing the script" in reason:
+    if reason.startswith("NOPERM") or any(words in reason for words in _NOT_ALLOWED_IN_SCRIPT):
         return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
     return ServerError(f"the server refused: {reason}")
 
