@@ -20,6 +20,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.append
 	$(BIN)/python -m benchmarks.history
 	$(BIN)/python -m benchmarks.follow
+	$(BIN)/python -m benchmarks.groups
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)

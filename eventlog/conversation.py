@@ -7,7 +7,7 @@ from copy import deepcopy
 from typing import Any, Literal
 
 from eventlog import recording
-from eventlog.appender import Appender, Prepared
+from eventlog.appender import Appender
 from eventlog.edits import check_compaction, check_rewind
 from eventlog.errors import InvalidEvent, InvalidInput
 from eventlog.events import Draft, Event, Mode
@@ -84,7 +84,7 @@ class Conversation:
         if any(message.versions for message in messages if isinstance(message, Message)):
             return self._add_new(deepcopy(messages), operation, expected)
         drafts = recording.inputs(messages, operation, None)
-        return self._appended(self._appender.prepare(drafts, operation_id=operation, expected=expected))
+        return self._appender.append(drafts, operation_id=operation, expected=expected)
 
     async def unrecorded(self, messages: Sequence[Message]) -> list[Message]:
         """Those of the messages that were not read from this very log."""
@@ -106,9 +106,6 @@ class Conversation:
             return None
         drafts = recording.inputs(new, operation, None)
         return await self._appender.append(drafts, operation_id=operation, expected=expected)
-
-    async def _appended(self, prepared: Prepared) -> Appended | None:
-        return await self._appender.send(prepared)
 
     def add_result(
         self,
