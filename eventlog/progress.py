@@ -78,7 +78,9 @@ class Progress:
             case "message-added" | "function-call" if event.call is None:
                 self._add(event.version)
             case "function-call" if number not in self._completed_calls:
-                call = FunctionCall(event.version, data.get("call_id", ""), data.get("name", ""), data.get("arguments"))
+                call = FunctionCall(
+                    event.version, str(data.get("call_id", "")), str(data.get("name", "")), data.get("arguments")
+                )
                 self._outputs.setdefault(number, []).append(call)
             case "service-call-started" if number not in self._completed_calls:
                 self.last_call = max(self.last_call, number)
