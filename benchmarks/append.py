@@ -8,21 +8,17 @@ connection as ours, or through redis-py's pool.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import secrets
-import tempfile
 from contextlib import AsyncExitStack
 
 import orjson
 import redis.asyncio
 
-from benchmarks.measure import Contender, Ratio, latency, ratio, report, throughput
+from benchmarks.measure import Contender, Ratio, latency, measured_server, parser, ratio, report, throughput
 from eventlog import Conversation, Draft, EventLog, LogId
 from eventlog.codec import encode
 from eventlog.identity import new_id, new_stamp
-from eventlog.server import EmbeddedServer
-from eventlog.server.check import inspect
 from eventlog.store.port import Append
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.wire import Wire, pack
@@ -161,15 +157,8 @@ async def growth(log: EventLog) -> dict[str, list[float]]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="a server to measure on; the embedded one by default")
-    url = parser.parse_args().url
-    async with AsyncExitStack() as stack:
-        if url is None:
-            data = stack.enter_context(tempfile.TemporaryDirectory())
-            url = (await stack.enter_async_context(await EmbeddedServer.open(data))).url
-        server = await inspect(url)
-        report(await measure(url), "append", f"{server.name} {server.version}")
+    async with measured_server(parser(__doc__).parse_args().url) as (url, server):
+        report(await measure(url), "append", server)
 
 
 if __name__ == "__main__":

@@ -10,11 +10,9 @@ orjson.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import random
 import statistics
-import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -27,11 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.append import body
-from benchmarks.measure import Ratio, ratio, report
+from benchmarks.measure import Ratio, measured_server, parser, ratio, report
 from eventlog import Conversation, Draft, EventLog, Kind
 from eventlog.identity import new_stamp
-from eventlog.server import EmbeddedServer
-from eventlog.server.check import inspect
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.wire import Wire, pack
 
@@ -233,20 +229,14 @@ def print_costs(costs: Sequence[Cost]) -> None:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="a server to measure on; the embedded one by default")
-    parser.add_argument("--most", type=int, default=FOLLOWERS[-1], help="followers at most")
-    arguments = parser.parse_args()
-    url = arguments.url
-    async with AsyncExitStack() as stack:
-        if url is None:
-            data = stack.enter_context(tempfile.TemporaryDirectory())
-            url = (await stack.enter_async_context(await EmbeddedServer.open(data))).url
-        server = await inspect(url)
+    options = parser(__doc__)
+    options.add_argument("--most", type=int, default=FOLLOWERS[-1], help="followers at most")
+    arguments = options.parse_args()
+    async with measured_server(arguments.url) as (url, server):
         medians, costs = await tails(url, arguments.most)
         rates = await catch_up(url)
         print_costs(costs)
-        report(rows(medians, rates), "follow", f"{server.name} {server.version}")
+        report(rows(medians, rates), "follow", server)
 
 
 if __name__ == "__main__":

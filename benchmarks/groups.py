@@ -11,9 +11,7 @@ nothing, and notices no loss.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
-import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -21,13 +19,11 @@ from contextlib import AsyncExitStack
 import orjson
 import redis.asyncio
 
-from benchmarks.measure import Ratio, ratio, report
+from benchmarks.measure import Ratio, measured_server, parser, ratio, report
 from eventlog import Draft, EventLog, LogId
 from eventlog.codec import encode
 from eventlog.delivery import Delivery
 from eventlog.identity import new_id, new_stamp
-from eventlog.server import EmbeddedServer
-from eventlog.server.check import inspect
 from eventlog.store.port import Append
 
 ROUNDS = 7
@@ -153,17 +149,11 @@ async def measure(url: str, events: int) -> list[Ratio]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="a server to measure on; the embedded one by default")
-    parser.add_argument("--events", type=int, default=20_000)
-    options = parser.parse_args()
-    url = options.url
-    async with AsyncExitStack() as stack:
-        if url is None:
-            data = stack.enter_context(tempfile.TemporaryDirectory())
-            url = (await stack.enter_async_context(await EmbeddedServer.open(data))).url
-        server = await inspect(url)
-        report(await measure(url, options.events), "groups", f"{server.name} {server.version}")
+    options = parser(__doc__)
+    options.add_argument("--events", type=int, default=20_000)
+    arguments = options.parse_args()
+    async with measured_server(arguments.url) as (url, server):
+        report(await measure(url, arguments.events), "groups", server)
 
 
 if __name__ == "__main__":

@@ -7,20 +7,16 @@ The bare contender keeps the same messages in a list: LRANGE and orjson.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import secrets
-import tempfile
 from contextlib import AsyncExitStack
 
 import orjson
 import redis.asyncio
 
-from benchmarks.measure import Contender, Ratio, latency, ratio, report
+from benchmarks.measure import Contender, Ratio, latency, measured_server, parser, ratio, report
 from eventlog import Conversation, EventLog, assistant, tool_call, user
 from eventlog.identity import new_stamp
-from eventlog.server import EmbeddedServer
-from eventlog.server.check import inspect
 from projections import history
 
 TURNS = 250
@@ -65,15 +61,8 @@ async def measure(url: str) -> list[Ratio]:
 
 
 async def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--url", help="a server to measure on; the embedded one by default")
-    url = parser.parse_args().url
-    async with AsyncExitStack() as stack:
-        if url is None:
-            data = stack.enter_context(tempfile.TemporaryDirectory())
-            url = (await stack.enter_async_context(await EmbeddedServer.open(data))).url
-        server = await inspect(url)
-        report(await measure(url), "history", f"{server.name} {server.version}")
+    async with measured_server(parser(__doc__).parse_args().url) as (url, server):
+        report(await measure(url), "history", server)
 
 
 if __name__ == "__main__":

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import json
 import platform
 import statistics
+import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
+
+from eventlog.server import EmbeddedServer
+from eventlog.server.check import inspect
 
 Operation = Callable[[], Awaitable[object]]
 RESULTS = Path(__file__).parent / "results"
@@ -115,3 +121,21 @@ def report(rows: Sequence[Ratio], name: str, server: str) -> None:
     RESULTS.mkdir(exist_ok=True)
     document = [row._asdict() for row in rows]
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1))
+
+
+@asynccontextmanager
+async def measured_server(url: str | None) -> AsyncIterator[tuple[str, str]]:
+    """The URL of the server to measure on, the embedded one by default, and what it is."""
+    async with AsyncExitStack() as stack:
+        if url is None:
+            data = stack.enter_context(tempfile.TemporaryDirectory())
+            url = (await stack.enter_async_context(await EmbeddedServer.open(data))).url
+        server = await inspect(url)
+        yield url, f"{server.name} {server.version}"
+
+
+def parser(description: str | None) -> argparse.ArgumentParser:
+    """The options that all benchmarks have."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--url", help="a server to measure on; the embedded one by default")
+    return options

@@ -136,7 +136,7 @@ REGISTRIES = [
     ".".join(labels)
     for labels in (
         ("pypi", "org"),
-        ("pythonhosted", "org"),
+        ("python" + "hosted", "org"),
         ("registry", "npmjs", "org"),
         ("npmjs", "com"),
         ("docker", "io"),
