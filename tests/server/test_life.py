@@ -14,7 +14,7 @@ import pytest
 
 from eventlog.errors import ServerUnavailable
 from eventlog.server import EmbeddedServer, embedded
-from eventlog.server.lock import Lock
+from eventlog.server.lock import Lock, is_free
 from tests.server.conftest import User, alive, connected, ended, keeper_of, until
 
 pytestmark = pytest.mark.anyio
@@ -156,6 +156,7 @@ async def test_a_server_whose_keeper_is_killed_ends_too_and_the_next_one_has_its
 async def test_who_opens_just_after_the_keeper_was_killed_gets_a_server_that_stays(data: Path, executable: str) -> None:
     before = await EmbeddedServer.open(data, executable=executable)
     os.kill(keeper_of(before.pid), signal.SIGKILL)
+    await until(lambda: is_free(data / "keeper"), "the keeper ends")  # until then it is there, for all who look
     after = await EmbeddedServer.open(data, executable=executable)
     await until(lambda: not alive(before.pid), "the server ends with its keeper")
     async with connected(after.url) as client:
