@@ -3,28 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
+from eventlog.fold import State
 from eventlog.ledger import Ledger, Row
 from eventlog.messages import Json
 from projections.view import Continuation
 
 
-def continuation(ledger: Ledger) -> Continuation:
-    """The service ids of the last unit in the view, and what no call of its chain has carried.
+class Chain(NamedTuple):
+    """The calls that the last unit in a view builds on, itself included."""
 
-    In step only where that chain leads back to a call that sent the whole history after whatever
+    service: dict[str, Json] | None
+    """The ids that the service gave with the last unit; None when it gave none."""
+    ahead: tuple[int, ...] = ()
+    """The versions of what stands in the view and none of these calls has carried."""
+    root: int = 0
+    """The start of the first of these calls when that sent the whole history; else 0."""
+
+
+def continuation(ledger: Ledger) -> Continuation:
+    """How a request may continue after what the ledger's view shows."""
+    return continue_from(ledger.state, chain_of(ledger.view))
+
+
+def continue_from(state: State, chain: Chain) -> Continuation:
+    """In step only where the chain leads back to a call that sent the whole history after whatever
     made the service's memory differ: another unit that did so does not mend this chain.
     """
-    in_step = ledger.state.in_step
-    units = [row.unit for row in ledger.view if row.unit is not None]
+    if not chain.service:
+        return Continuation(None, (), state.in_step)
+    return Continuation(chain.service, chain.ahead, state.in_step and chain.root > state.cause)
+
+
+def chain_of(view: Sequence[Row]) -> Chain:
+    """The chain that the last unit in the view ends."""
+    units = [row.unit for row in view if row.unit is not None]
     service = units[-1].service if units else None
     if not service:
-        return Continuation(None, (), in_step)
-    chain = _chain(ledger.view)
+        return Chain(None)
+    chain = _chain(view)
     root = chain[-1].unit
     assert root is not None
-    traced = root.continues is None and root.started > ledger.state.cause
-    return Continuation(service, tuple(_ahead(ledger.view, chain)), in_step and traced)
+    return Chain(service, tuple(_ahead(view, chain)), root.started if root.continues is None else 0)
+
+
+def gave(service: Mapping[str, Json] | None, continues: Mapping[str, Json]) -> bool:
+    """Whether these service ids are among those that are continued."""
+    return bool(service) and any(service.get(name) == value for name, value in continues.items() if value is not None)  # type: ignore[union-attr]
 
 
 def _ahead(view: Sequence[Row], chain: Sequence[Row]) -> list[int]:
@@ -58,9 +84,7 @@ def _chain(view: Sequence[Row]) -> list[Row]:
 
 
 def _gave(row: Row, continues: Mapping[str, Json]) -> bool:
-    """Whether this unit's service ids are among those that are continued."""
-    service = row.unit.service if row.unit is not None else None
-    return bool(service) and any(service.get(name) == value for name, value in continues.items() if value is not None)  # type: ignore[union-attr]
+    return row.unit is not None and gave(row.unit.service, continues)
 
 
 def _references(row: Row) -> tuple[int, ...]:
