@@ -25,6 +25,9 @@
     │   ├── ReaderFenced         the reader has another holder now
     │   ├── GroupGone            the group was removed, or never created
     │   └── FeedLost             the feed lacks what a mark names; the reader says LogLost
+    ├── ProjectionError          a view and what keeps it
+    │   ├── ViewMissing          no view of this projection and version is kept
+    │   └── ProjectionStopped    an event could not be applied; nothing was skipped
     ├── LogClosed                the log was closed while it was used, or before
     ├── Unreadable               a stored event or key that does not hold what it should
     └── ServerError              the server, or the way to it
@@ -174,6 +177,18 @@ class GroupGone(ReaderError):
 
 class FeedLost(ReaderError):
     """The feed does not hold the entry that a mark is to name. The reader says ``LogLost``."""
+
+
+class ProjectionError(EventLogError):
+    """A view, and what keeps it."""
+
+
+class ViewMissing(ProjectionError):
+    """No view of this projection and version is kept, or not yet whole."""
+
+
+class ProjectionStopped(ProjectionError):
+    """An event could not be applied. The projection stands before it; nothing was skipped."""
 
 
 class LogClosed(EventLogError):

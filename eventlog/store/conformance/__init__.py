@@ -19,8 +19,17 @@ from eventlog.store.conformance.runs import Runs
 from eventlog.store.conformance.suite import LIMITS, PARTITIONS, FeedEntry, Suite
 from eventlog.store.conformance.takeovers import TakeOvers
 from eventlog.store.conformance.tenancy import Tenancy
+from eventlog.store.conformance.views import ViewStoreConformance
 
-__all__ = ["LIMITS", "PARTITIONS", "FeedEntry", "LogStoreConformance", "ReaderStoreConformance", "Suite"]
+__all__ = [
+    "LIMITS",
+    "PARTITIONS",
+    "FeedEntry",
+    "LogStoreConformance",
+    "ReaderStoreConformance",
+    "Suite",
+    "ViewStoreConformance",
+]
 
 
 class LogStoreConformance(

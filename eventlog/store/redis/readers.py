@@ -1,6 +1,7 @@
 """Readers on a Redis-compatible server, beside a ``RedisStore``.
 
-    {<ns>:<p>}:reader:<group>           hash: mark, window, fence, holder, lease, since, generation
+    {<ns>:<p>}:reader:<group>           hash: mark, window, fence, holder, lease, since,
+                                        generation, commit (the id of the last one)
     {<ns>:<p>}:reader:<group>:waiting   hash: conversation path -> what waits
     {<ns>:<p>}:reader:<group>:parked    hash: <version>@<path> -> the parked event as JSON
     {<ns>:<p>}:reader:<group>:asked     hash: <version>@<path> -> replay or drop
@@ -12,14 +13,15 @@ Names are percent-encoded like ids.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import orjson
 
-from eventlog.errors import FeedLost, GroupGone, ReaderFenced, Unreadable
+from eventlog.errors import FeedLost, GroupGone, ReaderFenced, Unreadable, ViewMissing
+from eventlog.identity import new_id
 from eventlog.store.readers import Advance, Ask, Counts, Hold, Mark, Member, Place, Roll, Settings, Waiting
 from eventlog.store.redis.script import Script
 from eventlog.store.redis.store import RedisStore
@@ -110,6 +112,39 @@ class RedisReaders:
         return _counts(hold, await self._run(_RENEW, keys[:4], hold.fence, lease_ms))
 
     async def advance(self, hold: Hold, step: Advance, lease_ms: int) -> Counts:
+        return await self._step(hold, step, lease_ms, "", "", (), (0,))
+
+    async def last_commit(self, hold: Hold) -> str:
+        """The id of the last commit of this reader; empty when there was none."""
+        found = await self._store._send(pack("HGET", self._of(hold.group, hold.partition).reader, "commit"))
+        return (found or b"").decode()
+
+    async def commit(
+        self,
+        hold: Hold,
+        step: Advance,
+        lease_ms: int,
+        last: str,
+        keys: tuple[str, ...],
+        writes: Iterable[str | bytes | int],
+    ) -> Counts:
+        """Take a step that also writes, as reader_advance.lua says; once, however often it is sent.
+
+        ``last`` is what ``last_commit`` gave, the first of ``keys`` what must be there. Raises as ``advance``, and
+        ``ViewMissing`` or ``Unreadable``.
+        """
+        return await self._step(hold, step, lease_ms, new_id(), last, keys, writes)
+
+    async def _step(
+        self,
+        hold: Hold,
+        step: Advance,
+        lease_ms: int,
+        commit: str,
+        last: str,
+        more_keys: tuple[str, ...],
+        more: Iterable[str | bytes | int],
+    ) -> Counts:
         waiting = [(path, one.pack()) for path, one in step.waiting.items() if one is not None]
         parked = [(name, document) for name, document in step.parked.items() if document is not None]
         lists: list[list[str | bytes]] = [
@@ -119,10 +154,12 @@ class RedisReaders:
             [name for name, document in step.parked.items() if document is None],
             list(step.done),
         ]
-        keys = self._of(hold.group, hold.partition)
+        keys = (*self._of(hold.group, hold.partition), *more_keys)
         before, mark = ("" if one is None else str(one) for one in (step.before, step.mark))
-        arguments = chain.from_iterable((len(items), *items) for items in lists)
-        reply = await self._run(_ADVANCE, keys, hold.fence, lease_ms, before, mark, step.window, *arguments)
+        arguments = (*chain.from_iterable((len(items), *items) for items in lists), *more)
+        reply = await self._run(
+            _ADVANCE, keys, hold.fence, lease_ms, before, mark, step.window, commit, last, *arguments
+        )
         return _counts(hold, reply)
 
     async def release(self, hold: Hold) -> None:
@@ -234,6 +271,20 @@ def _counts(hold: Hold, reply: list[Any]) -> Counts:
         raise ReaderFenced(
             f"the mark of partition {hold.partition} of group {hold.group!r} is at {details[0].decode() or 'nothing'}, "
             "not where its holder left it"
+        )
+    if code == b"LATE":
+        raise ReaderFenced(
+            f"another commit of partition {hold.partition} of group {hold.group!r} came before this one: "
+            "load again what is kept"
+        )
+    if code == b"GONE":
+        raise ViewMissing(
+            f"what group {hold.group!r} writes to is not there in partition {hold.partition}: it was dropped"
+        )
+    if code == b"SUM":
+        raise Unreadable(
+            f"sum {details[0]!r:.80} in partition {hold.partition} of group {hold.group!r} is no number below "
+            "2**62, or would be none: nothing was written; rebuild the view, or count in a larger unit"
         )
     if code == b"LOST":
         raise FeedLost(f"the feed of partition {hold.partition} does not hold the entry that the mark is to name")
