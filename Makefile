@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench chaos clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/eventlog demo
@@ -21,6 +21,9 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.history
 	$(BIN)/python -m benchmarks.follow
 	$(BIN)/python -m benchmarks.groups
+
+chaos: $(VENV)/.installed
+	CHAOS_SECONDS=$${CHAOS_SECONDS:-300} $(BIN)/python -m chaos
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv --clear $(VENV)

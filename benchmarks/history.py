@@ -22,16 +22,18 @@ from projections import history
 TURNS = 250
 
 
-async def record(conversation: Conversation) -> None:
-    """1,000 messages in 250 turns: a question, a tool call, its result, an answer; about 500 bytes each."""
-    for turn in range(TURNS):
+async def record(conversation: Conversation, turns: int = TURNS, size: int = 500) -> None:
+    """Four messages a turn, of about ``size`` bytes each: a question, a tool call, its result, an answer."""
+    half = size // 2
+    for turn in range(turns):
         async with conversation.run(carry="none") as run:
-            await run.add(user(secrets.token_hex(250)))
+            await run.add(user(secrets.token_hex(half)))
             async with run.service_call() as call:
-                await call.complete(assistant(tool_call(f"call-{turn}", "look_up", {"key": secrets.token_hex(200)})))
-            await run.add_result(call.function_calls[0], secrets.token_hex(250))
+                key = {"key": secrets.token_hex(half - 50)}
+                await call.complete(assistant(tool_call(f"call-{turn}", "look_up", key)))
+            await run.add_result(call.function_calls[0], secrets.token_hex(half))
             async with run.service_call() as call:
-                await call.complete(assistant(secrets.token_hex(250)))
+                await call.complete(assistant(secrets.token_hex(half)))
 
 
 async def measure(url: str) -> list[Ratio]:

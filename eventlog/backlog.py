@@ -113,6 +113,22 @@ class Backlog:
         else:
             self.set(single_key(path, version), Waiting(version, version, parked.stamp, doubtful=version))
 
+    def let_go(self, path: str) -> int:
+        """Nothing of this conversation waits any longer; how many events did."""
+        count = 0
+        for key in [key for key in self.waiting if path_of(key) == path]:
+            waiting = self.waiting.pop(key)
+            count += waiting.through - waiting.version + 1
+            self._changed.add(key)
+        for name in self._parked:
+            if name.partition("@")[2] == path:
+                self._parked[name] = None
+        return count
+
+    def unpark(self, field: str) -> None:
+        """An event is parked no longer."""
+        self._parked[field] = None
+
     def forget(self, field: str) -> None:
         """What was asked concerns nothing that is parked."""
         self._done.add(field)

@@ -13,10 +13,11 @@ from eventlog.errors import GroupGone, InvalidInput
 from eventlog.identity import LogId, check_id, partition_of
 from eventlog.member import Member, finish
 from eventlog.parking import Parked, parked_field
-from eventlog.reader import Store
+from eventlog.reader import Reader, Store
 from eventlog.sharing import Backoff
 from eventlog.store.readers import Ask, Mark, Place, ReaderStore, Roll, Settings
 from eventlog.work import Handler, Work
+from eventlog.worker import Worker
 
 Start = Literal["beginning", "now"]
 OnPark = Literal["go-on", "wait"]
@@ -128,7 +129,12 @@ class ConsumerGroup:
         work = self._work(handler, concurrency, batch, max_deliveries, on_park, backoff, poll)
         readers = self._open()
         try:
-            await Member(self._store, readers, await self.create(), work, lease=_checked(lease), poll=poll).run()
+            settings = await self.create()
+
+            def hire(reader: Reader) -> Worker:
+                return Worker(self._store, readers, reader, work)
+
+            await Member(self._store, readers, settings, work, hire, lease=_checked(lease), poll=poll).run()
         finally:
             await finish(readers.close())
 

@@ -189,9 +189,10 @@ class Conversation:
 
         Raises ``RunClosed`` for a run that is not open.
         """
-        opened = next((one for one in (await self.head()).runs if one.run == run), None)
+        head = await self.head()
+        opened = next((one for one in head.runs if one.run == run), None)
         if opened is None:
-            raise refusals.closed(self.log, run)
+            raise refusals.gone(self.log) if head.deleted else refusals.closed(self.log, run)
         found = Progress(run)
         async for page in pages(self.store, self.log, first=opened.first, until=until):
             for event in page:
@@ -333,6 +334,15 @@ class Conversation:
         prepared = self._appender.prepare([draft], expected=cursor)
         check_compaction(await self.ledger(until=cursor.version), through, prepared.events()[0].data["messages"])
         return await self._appender.send(prepared)
+
+    async def delete(self, *, force: bool = False) -> bool:
+        """Delete the conversation for good; whether it is deleted now. One that never was is False.
+
+        Nothing of its content is left, and nothing can be appended to it or read from it any more:
+        that raises ``ConversationDeleted``, also for those who follow it. While a run is open this
+        raises ``ConversationBusy``; with ``force`` the run is gone with it.
+        """
+        return await self.store.delete(self.log, force=force)
 
 
 def check_lease(seconds: float) -> float:

@@ -212,9 +212,13 @@ class Hub:
                     ends = await self.feeds.feed_ends()
                     self._wake_all()
                 entries = await self.feeds.wait_feeds(ends, _SILENCE, _ENTRIES)
+                is_whole = True
                 for entry in entries:
+                    is_whole = is_whole and entry.seq <= ends[entry.partition] + 1
                     ends[entry.partition] = max(ends[entry.partition], entry.seq)
-                if entries:
+                if not is_whole:  # something between was trimmed or lost: each follower finds out for itself
+                    self._wake_all()
+                elif entries:
                     await self._spread(entries)
                 elif any(now < heard for now, heard in zip(await self.feeds.feed_ends(), ends, strict=True)):
                     ends = None
@@ -254,6 +258,10 @@ class Hub:
 
     async def _refresh(self, place: LogPlace, entry: FeedEntry) -> None:
         """Read what is new up to this append, and wake who follows."""
+        if entry.is_deletion:
+            self._drop(place)
+            place.wake()
+            return
         tail, last = place.tail, entry.first + entry.events - 1
         place.newest = max(place.newest, last)
         if tail is not None and last <= tail.last.version and tail.holds(last, entry.stamp):

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from eventlog.backlog import Backlog, path_of
 from eventlog.codec import decode
 from eventlog.delivery import ACK, Delivery, Holder, Outcome, Verdict
+from eventlog.errors import ConversationDeleted
 from eventlog.events import Event
 from eventlog.identity import LogId
 from eventlog.parking import Failure, Parked
@@ -23,6 +24,13 @@ from eventlog.window import Cell, Window
 from eventlog.work import Work
 
 _log = logging.getLogger("eventlog.groups")
+
+
+def say_let_go(group: str, log: LogId, events: int, parked: int) -> None:
+    """Tell the operator what a group will not deliver, because its conversation was deleted."""
+    if events or parked:
+        told = "group %r: conversation %r of %r was deleted: %d undelivered and %d parked events were let go"
+        _log.warning(told, group, log.conversation, log.tenant, events, parked)
 
 
 @dataclass(slots=True)
@@ -73,6 +81,18 @@ class Lanes:
             self._backlog.extend(log.path, loaded[-1][0].version, loaded[-1][0].stamp)
         else:
             self._lane(log).items.extend(loaded)
+
+    def drop(self, log: LogId) -> int:
+        """Hand no more over of what was fetched of this conversation, but for what is in hand; how many events."""
+        lane, count = self._lanes.get(log.path), 0
+        if lane is None:
+            return 0
+        while len(lane.items) > (lane.task is not None):
+            self._window.settle(lane.items.pop()[1])
+            count += 1
+        if lane.task is None:
+            del self._lanes[log.path]
+        return count
 
     def start(self) -> None:
         """Set to work on all that may be handed over now."""
@@ -177,7 +197,11 @@ class Lanes:
             if waiting.due_ms == NEVER or waiting.due_ms > self._reader.now_ms():
                 return
             if not events or events[0].version != waiting.version:  # a failed one is read again
-                events = await self._read_waiting(lane.log, waiting, check=not checked)
+                try:
+                    events = await self._read_waiting(lane.log, waiting, check=not checked)
+                except ConversationDeleted:
+                    say_let_go(self._work.group, lane.log, backlog.let_go(lane.log.path), 0)
+                    return
                 checked = True
             event = events.pop(0)
             if waiting.version <= waiting.doubtful:

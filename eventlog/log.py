@@ -10,6 +10,7 @@ from typing import Literal
 from eventlog.consumer_group import ConsumerGroup, Start
 from eventlog.conversation import Conversation
 from eventlog.durability import ALWAYS, EVERYSEC, Durability
+from eventlog.errors import InvalidInput
 from eventlog.hub import Hub
 from eventlog.identity import LogId, check_id, tenant_path
 from eventlog.server.check import check_durability, inspect
@@ -18,6 +19,7 @@ from eventlog.store.beside import readers_beside
 from eventlog.store.memory import MemoryStore
 from eventlog.store.port import Limits, LogStore
 from eventlog.store.redis.store import RedisStore
+from eventlog.store.views import RESERVED
 from eventlog.subscription import POLL
 from eventlog.tenant_cursor import TenantCursor
 from eventlog.tenant_subscription import TenantSubscription
@@ -92,8 +94,13 @@ class EventLog:
         """Competing consumers under one name: of one tenant's conversations, or of all when None.
 
         ``start`` is settled when the group is first used: the ``beginning``, or ``now``. A name that
-        was used for another tenant is refused when it is used.
+        was used for another tenant is refused when it is used. Names that begin with ``@`` are those of
+        projections: ``InvalidInput``.
         """
+        if isinstance(name, str) and name.startswith(RESERVED):
+            raise InvalidInput(
+                f"group {ascii(name)[:80]}: names that begin with {RESERVED!r} are kept for projections: choose another"
+            )
         store, readers = readers_beside(self.store)
         return ConsumerGroup(store, readers, name, start=start, tenant=tenant)
 
@@ -106,13 +113,13 @@ class Tenant:
     """One owner's conversations."""
 
     def __init__(self, store: LogStore, tenant: str, hub: Hub | None = None) -> None:
-        self._store = store
+        self.store = store
         self._hub = hub or Hub(store)
         self.id = tenant
 
     def conversation(self, conversation: str) -> Conversation:
         """A handle on one conversation. It need not exist yet."""
-        return Conversation(self._store, LogId(self.id, check_id(conversation, "conversation")), self._hub)
+        return Conversation(self.store, LogId(self.id, check_id(conversation, "conversation")), self._hub)
 
     def follow(
         self,
@@ -126,14 +133,14 @@ class Tenant:
 
         Each conversation's events come in order. What others append moves the cursor, too.
         """
-        return TenantSubscription(self._hub, self._store, self.id, after, types=types, heartbeat=heartbeat, poll=poll)
+        return TenantSubscription(self._hub, self.store, self.id, after, types=types, heartbeat=heartbeat, poll=poll)
 
     async def conversations(self) -> AsyncIterator[str]:
         """The ids of this tenant's conversations, partition by partition in the order of their first append."""
         mine = tenant_path(self.id)
-        for partition in range(self._store.partitions):
+        for partition in range(self.store.partitions):
             offset = 0
-            while page := await self._store.conversations(partition, offset, _PAGE):
+            while page := await self.store.conversations(partition, offset, _PAGE):
                 for log in page:
                     if log.path.startswith(mine):
                         yield log.conversation

@@ -6,9 +6,9 @@ import asyncio
 import logging
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 
@@ -17,8 +17,6 @@ from eventlog.identity import new_id
 from eventlog.reader import Reader, Store
 from eventlog.sharing import share
 from eventlog.store.readers import ReaderStore, Settings
-from eventlog.work import Work
-from eventlog.worker import Worker
 
 T = TypeVar("T")
 _log = logging.getLogger("eventlog.groups")
@@ -28,9 +26,54 @@ _PATIENCE = 60.0
 """Seconds without an answer to a heartbeat after which a member gives up."""
 
 
+class PartitionWorker(Protocol):
+    """Works on one held partition, from taking it over to giving it up."""
+
+    reader: Reader
+    asked: bool
+    """Something may have been asked of the holder."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the place is being given up."""
+        ...
+
+    @property
+    def position(self) -> int:
+        """The number of the last feed entry fetched."""
+        ...
+
+    async def run(self) -> None:
+        """Work until it is stopped. Raises what goes wrong."""
+        ...
+
+    def more(self) -> None:
+        """There is, or may be, more to do."""
+        ...
+
+    def stop(self, *, cancel: bool = False) -> None:
+        """Finish what is in hand (or cancel it), write, and give the place up."""
+        ...
+
+    def lose(self, error: Exception) -> None:
+        """The place is another's, or about to be: write nothing more."""
+        ...
+
+
+class Duty(Protocol):
+    """What the workers of one member have in common."""
+
+    @property
+    def group(self) -> str:
+        """Whose places are held."""
+        ...
+
+    paused: bool
+
+
 @dataclass(slots=True)
 class _Held:
-    worker: Worker
+    worker: PartitionWorker
     task: asyncio.Task[None]
 
 
@@ -38,14 +81,23 @@ class Member:
     """Consumes its share of a group's partitions until it is cancelled. ``lease`` in seconds."""
 
     def __init__(
-        self, store: Store, readers: ReaderStore, settings: Settings, work: Work, *, lease: float, poll: float
+        self,
+        store: Store,
+        readers: ReaderStore,
+        settings: Settings,
+        duty: Duty,
+        hire: Callable[[Reader], PartitionWorker],
+        *,
+        lease: float,
+        poll: float,
     ) -> None:
         self.id = new_id()
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self._store = store
         self._readers = readers
         self._settings = settings
-        self._work = work
+        self._duty = duty
+        self._hire = hire
         self._lease = lease
         self._poll = poll
         self._held: dict[int, _Held] = {}
@@ -79,16 +131,16 @@ class Member:
         try:
             async with asyncio.timeout(self._lease / 2):
                 await asyncio.gather(*(self._renew(held) for held in self._held.values()))
-                roll = await self._readers.join(self._work.group, self.id, self.name, int(self._lease * 1000))
+                roll = await self._readers.join(self._duty.group, self.id, self.name, int(self._lease * 1000))
                 self._pause_or_go_on(roll.paused)
                 await self._take_share(share(self._store.partitions, [one.id for one in roll.members], self.id))
                 self._answered = loop.time()
         except (TimeoutError, ServerUnavailable) as error:
             silent = loop.time() - self._answered
-            _log.warning("group %r: no answer to a heartbeat for %.1f s: %s", self._work.group, silent, error)
+            _log.warning("group %r: no answer to a heartbeat for %.1f s: %s", self._duty.group, silent, error)
             if silent > max(_PATIENCE, self._lease):
                 raise ServerUnavailable(
-                    f"the server has not answered group {self._work.group!r} for {silent:.0f} s"
+                    f"the server has not answered group {self._duty.group!r} for {silent:.0f} s"
                 ) from error
         for held in self._held.values():
             if not held.worker.reader.held:
@@ -105,8 +157,8 @@ class Member:
                 held.worker.more()
 
     def _pause_or_go_on(self, paused: bool) -> None:
-        goes_on = self._work.paused and not paused
-        self._work.paused = paused
+        goes_on = self._duty.paused and not paused
+        self._duty.paused = paused
         if goes_on:
             for held in self._held.values():
                 held.worker.more()
@@ -119,13 +171,13 @@ class Member:
             return
         places = [partition for partition in range(self._store.partitions) if partition not in self._held]
         now = await self._store.now_ms()
-        found = await asyncio.gather(*(self._readers.place(self._work.group, partition) for partition in places))
+        found = await asyncio.gather(*(self._readers.place(self._duty.group, partition) for partition in places))
         free = [partition for partition, place in zip(places, found, strict=True) if place.lease_ms <= now]
         for partition in free[: due - len(kept)]:
             await self._acquire(partition)
 
     async def _acquire(self, partition: int) -> None:
-        group = self._work.group
+        group = self._duty.group
         reader = await Reader.acquire(
             self._store,
             self._readers,
@@ -136,7 +188,7 @@ class Member:
             lease=self._lease,
         )
         if reader is not None:
-            worker = Worker(self._store, self._readers, reader, self._work)
+            worker = self._hire(reader)
             task = asyncio.create_task(worker.run())
             task.add_done_callback(lambda _: self._wake.set())
             self._held[partition] = _Held(worker, task)
@@ -148,7 +200,7 @@ class Member:
                 del self._held[partition]
                 error = held.task.exception()
                 if isinstance(error, ReaderFenced):
-                    _log.warning("group %r: partition %d: %s", self._work.group, partition, error)
+                    _log.warning("group %r: partition %d: %s", self._duty.group, partition, error)
                 elif error is not None:
                     raise error
 
@@ -164,12 +216,12 @@ class Member:
             await self._keep_while_leaving()
         for failed in [task.exception() for task in tasks if not task.cancelled()]:
             if failed is not None and not isinstance(failed, ReaderFenced):
-                _log.error("group %r: a partition could not be left in order: %s", self._work.group, failed)
+                _log.error("group %r: a partition could not be left in order: %s", self._duty.group, failed)
         try:
             async with asyncio.timeout(_LEAVING):
-                await self._readers.leave(self._work.group, self.id)
+                await self._readers.leave(self._duty.group, self.id)
         except Exception as error:  # its lease ends by itself
-            _log.warning("group %r: left without a word: %s", self._work.group, error)
+            _log.warning("group %r: left without a word: %s", self._duty.group, error)
 
     async def _keep_while_leaving(self) -> None:
         """Handlers that take long are waited for while their partitions are held."""
@@ -184,7 +236,7 @@ class Member:
         seen: dict[int, int] = {}
         while True:
             held = {partition: one.worker for partition, one in self._held.items() if not one.worker.stopping}
-            after = {p: max(worker.window.end.seq, seen.get(p, 0)) for p, worker in held.items()}
+            after = {p: max(worker.position, seen.get(p, 0)) for p, worker in held.items()}
             found: dict[int, int] = {}
             if after:
                 try:
@@ -192,7 +244,7 @@ class Member:
                 except LogClosed:
                     return
                 except Exception as error:
-                    _log.info("group %r: no hints: %s", self._work.group, error)
+                    _log.info("group %r: no hints: %s", self._duty.group, error)
             for partition, seq in found.items():
                 seen[partition] = seq
                 if partition in held:

@@ -8,16 +8,22 @@ fenced write. So nothing is skipped, and what the server lost is said as ``LogLo
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from eventlog.errors import FeedLost, Gap, LogLost, Truncated
+from eventlog.errors import ConversationDeleted, FeedLost, Gap, LogLost, Truncated
 from eventlog.identity import Cursor, LogId, new_fence
+from eventlog.store import refusals
 from eventlog.store.port import Entry, FeedEntry, FeedStore, LogStore
 from eventlog.store.readers import BEGINNING, Advance, Counts, Hold, Mark, Place, ReaderStore
 
 
 class Store(LogStore, FeedStore, Protocol):
     """A store of logs and their feeds."""
+
+
+Commit = Callable[[Hold, Advance, int], Awaitable[Counts]]
+"""Takes a step of a reader and writes with it; the last is the lease in milliseconds."""
 
 
 class Reader:
@@ -52,6 +58,11 @@ class Reader:
         return None if place is None else cls(store, readers, hold, place, start, lease, asked_at)
 
     @property
+    def is_new(self) -> bool:
+        """Whether it begins at the feed's first entry, and nobody has ever handed anything over."""
+        return self._stored is None and self.mark == BEGINNING and not self.left
+
+    @property
     def held(self) -> bool:
         """Whether the lease surely runs: counted from before it was last asked for."""
         return self._loop.time() < self._until
@@ -68,21 +79,38 @@ class Reader:
         return counts
 
     async def fetch(self, after: Mark, count: int) -> list[FeedEntry]:
-        """At most ``count`` entries after ``after``, whose entry must be there. Raises ``LogLost``."""
+        """At most ``count`` entries after ``after``, whose entry must be there, or be the last one trimmed.
+
+        Raises ``LogLost``, or ``Truncated`` when entries behind it were trimmed.
+        """
         if after == BEGINNING:
             entries = await self._store.read_feed(self.hold.partition, 1, count)
+            if entries and entries[0].seq != 1:
+                await self._check_base(after)
         else:
             entries = await self._store.read_feed(self.hold.partition, after.seq, count + 1)
-            if not entries or (entries[0].seq, entries[0].stamp) != after:
-                raise self.lost(after)
-            del entries[0]
+            if entries and (entries[0].seq, entries[0].stamp) == after:
+                del entries[0]
+            else:
+                await self._check_base(after)
         for seq, entry in enumerate(entries, after.seq + 1):
             if entry.seq != seq:
                 raise self.lost(Mark(seq, 0))
-        return entries
+        return entries[:count]
 
-    async def advance(self, step: Advance) -> Counts:
-        """Take a step from where the mark is. Steps of one reader go one after the other.
+    async def _check_base(self, after: Mark) -> None:
+        """Raise, unless ``after`` is the last trimmed entry.
+
+        What is trimmed only grows: when it is ``after`` now, it was no more when the feed was read.
+        """
+        base = await self._store.feed_base(self.hold.partition)
+        if base.seq > after.seq:
+            raise self._truncated(after, Mark(base.seq, base.stamp))
+        if (base.seq, base.stamp) != after:
+            raise self.lost(after)
+
+    async def advance(self, step: Advance, commit: Commit | None = None) -> Counts:
+        """Take a step from where the mark is, and with it what ``commit`` writes. Steps of one reader go in turn.
 
         Raises ``ReaderFenced`` when another holds the place, ``LogLost`` when the mark would name
         an entry that is gone.
@@ -93,7 +121,7 @@ class Reader:
                 step.mark = self._stored
             asked_at = self._loop.time()
             try:
-                counts = await self._readers.advance(self.hold, step, self._lease_ms)
+                counts = await (commit or self._readers.advance)(self.hold, step, self._lease_ms)
             except FeedLost as error:
                 raise self.lost(step.mark or BEGINNING) from error
             self._extend(asked_at)
@@ -109,6 +137,15 @@ class Reader:
     def _extend(self, asked_at: float) -> None:
         self._until = max(self._until, asked_at + self._lease_ms / 1000)
 
+    def _truncated(self, after: Mark, base: Mark) -> Truncated:
+        partition = self.hold.partition
+        return Truncated(
+            f"the feed of partition {partition} was trimmed, up to entry {base.seq}, and group {self.hold.group!r} had "
+            f"passed entry {after.seq} only: remove the group and make it again, it then reads the conversations "
+            "themselves",
+            Cursor(*base, f"{partition:08x}"),
+        )
+
     def lost(self, mark: Mark) -> LogLost:
         """The error for a feed entry that should be there. ``available`` names the mark: its number and stamp."""
         partition = self.hold.partition
@@ -121,7 +158,10 @@ class Reader:
 
 
 async def read_checked(store: LogStore, log: LogId, first: int, last: int) -> list[Entry]:
-    """The events with versions ``first`` to ``last``, all of them. Raises ``LogLost`` or ``Truncated``."""
+    """The events with versions ``first`` to ``last``, all of them.
+
+    Raises ``LogLost``, ``Truncated`` or ``ConversationDeleted``.
+    """
     entries = await store.read(log, first, last, last - first + 1)
     if len(entries) == last - first + 1 and entries[0].version == first and entries[-1].version == last:
         return entries
@@ -129,9 +169,11 @@ async def read_checked(store: LogStore, log: LogId, first: int, last: int) -> li
     raise await missing(store, log, next(version for version in range(first, last + 1) if version not in there))
 
 
-async def missing(store: LogStore, log: LogId, version: int) -> Gap:
+async def missing(store: LogStore, log: LogId, version: int) -> Gap | ConversationDeleted:
     """The error for an event that a feed names and a log does not hold."""
     head = await store.head(log)
+    if head.deleted:
+        return refusals.gone(log)
     where = f"version {version} of conversation {log.conversation!r} of {log.tenant!r}"
     if version <= head.base.version:
         return Truncated(f"{where} was trimmed, up to version {head.base.version}, before it was delivered", head.base)

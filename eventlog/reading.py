@@ -2,7 +2,7 @@
 
 Reading begins at the cursor, included, and checks that its event is still there; from then on each
 version must follow the one before. What was trimmed is ``Truncated``, what the server lost is
-``LogLost``: a gap is never skipped.
+``LogLost``, and of a conversation that was deleted ``ConversationDeleted``: a gap is never skipped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from eventlog.codec import decode
 from eventlog.errors import Gap, LogLost, Truncated
 from eventlog.events import Event
 from eventlog.identity import Cursor, LogId
-from eventlog.store.port import Entry, LogStore
+from eventlog.store import refusals
+from eventlog.store.port import Entry, Head, LogStore
 
 PAGE = 500
 """Events a page: pages of 500 to 1,000 were measured to be fastest."""
@@ -81,7 +82,7 @@ async def _without_edge(store: LogStore, log: LogId, edge: Cursor, entries: list
     """The entries behind the first, which must be the event at ``edge``, unless that is the last trimmed one."""
     if entries and (entries[0].version, entries[0].stamp) == (edge.version, edge.stamp):
         return entries[1:]
-    head = await store.head(log)
+    head = await _head(store, log)
     if edge != head.base:
         raise _gap(log, edge.version, head.last, head.base)
     return entries
@@ -90,16 +91,24 @@ async def _without_edge(store: LogStore, log: LogId, edge: Cursor, entries: list
 async def _check_dense(store: LogStore, log: LogId, entries: list[Entry], expected: int, step: int) -> None:
     if entries[0].version == expected and abs(entries[-1].version - expected) == len(entries) - 1:
         return
-    head = await store.head(log)
+    head = await _head(store, log)
     for entry in entries:
         if entry.version != expected:
             raise _gap(log, expected, head.last, head.base)
         expected += step
 
 
+async def _head(store: LogStore, log: LogId) -> Head:
+    """The head, of a conversation that was not deleted."""
+    head = await store.head(log)
+    if head.deleted:
+        raise refusals.gone(log)
+    return head
+
+
 async def _check_end(store: LogStore, log: LogId, version: int, until: int | None) -> None:
     """Nothing was found after ``version``: there must have been nothing."""
-    head = await store.head(log)
+    head = await _head(store, log)
     wanted = head.last.version if until is None else min(until, head.last.version)
     if wanted > version and not await store.read(log, version + 1, wanted, 1):  # or it was appended just now
         raise _gap(log, version + 1, head.last, head.base)

@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Literal, NamedTuple
 
-from eventlog.errors import Gap, LogLost, Truncated
+from eventlog.errors import ConversationDeleted, Gap, LogLost, Truncated
 from eventlog.events import Event
 from eventlog.hub import Hub, TenantPlace
 from eventlog.identity import Cursor, LogId
 from eventlog.reading import pages
-from eventlog.store.port import FeedEntry, FeedStore, LogStore
+from eventlog.store.port import FeedBase, FeedEntry, FeedStore, LogStore
 from eventlog.subscription import POLL, Followed, Kind, Subscription
 from eventlog.tenant_cursor import Position, TenantCursor, Within, check_tenant_cursor, tenant_tag
 
@@ -110,11 +110,12 @@ class TenantSubscription(Subscription[TenantCursor]):
         count = max(_ENTRIES // len(wanted), 1)
         fetched = await asyncio.gather(*(self._page(number, positions[number], count) for number in wanted))
         taken, done = self._choose(fetched)
-        events = await self._events([entry for entries in taken.values() for entry in entries])
+        events, deleted = await self._events([entry for entries in taken.values() for entry in entries])
         items: list[Followed[TenantCursor]] = []
         for partition, entries in taken.items():
             for entry in entries:
-                items += self._items_of(entry, events)
+                if entry.log not in deleted:
+                    items += self._items_of(entry, events)
                 positions[partition] = Position(entry.seq, entry.stamp)
                 self._within = None
         waits = set(self._unread) - done
@@ -144,7 +145,7 @@ class TenantSubscription(Subscription[TenantCursor]):
         return taken, done
 
     def _wants(self, entry: FeedEntry) -> bool:
-        if entry.log.tenant != self._tenant:
+        if entry.log.tenant != self._tenant or entry.is_deletion:
             return False
         return self._types is None or not self._types.isdisjoint(entry.kinds.split(","))
 
@@ -155,26 +156,31 @@ class TenantSubscription(Subscription[TenantCursor]):
         """
         found = await self._feeds.read_feed(partition, position.seq or 1, count + (position.seq > 0))
         is_whole = len(found) < count + (position.seq > 0)
-        if position.seq and (not found or (found[0].seq, found[0].stamp) != position):
-            raise await self._gap(partition, position.seq, found[:1])
-        expected = position.seq or 1
+        begun = self._within is not None and self._within.partition == partition
+        is_there = bool(found) and (found[0].seq, found[0].stamp) == position
+        if position.seq and not is_there:
+            base = await self._feeds.feed_base(partition)
+            if begun or (base.seq, base.stamp) != position:
+                raise await self._gap(partition, position.seq, found[:1], base)
+        expected = position.seq if is_there else position.seq + 1
         for entry in found:
             if entry.seq != expected:
-                raise await self._gap(partition, expected, [] if entry is not found[0] else [entry])
+                base = await self._feeds.feed_base(partition)
+                raise await self._gap(partition, expected, [] if entry is not found[0] else [entry], base)
             expected += 1
-        begun = self._within is not None and self._within.partition == partition
-        return _Page(partition, found[1:] if position.seq and not begun else found, is_whole)
+        return _Page(partition, found[1:] if is_there and not begun else found, is_whole)
 
-    async def _gap(self, partition: int, seq: int, first: Sequence[FeedEntry]) -> Gap:
+    async def _gap(self, partition: int, seq: int, first: Sequence[FeedEntry], base: FeedBase) -> Gap:
         """What to raise when the feed begins with ``first``, or has a hole at ``seq``; its last entry is told, too."""
         last = (await self._feeds.feed_ends())[partition]
         found = await self._feeds.read_feed(partition, last, 1) if last else []
         available = Cursor(last, found[0].stamp if found else 0, f"feed:{partition}")
         where = f"entry {seq} of the feed of partition {partition}"
-        if first and first[0].seq > seq:
+        if base.seq >= seq or (first and first[0].seq > seq):
+            begins = max(base.seq + 1, first[0].seq if first else 0)
             return Truncated(
-                f"{where} was trimmed, the feed begins with {first[0].seq}: read the conversations themselves, and "
-                "follow from `now`",
+                f"{where} was trimmed, the feed begins with {begins}: follow from `now`, then read the conversations "
+                "themselves up to there",
                 available,
             )
         return LogLost(
@@ -183,29 +189,43 @@ class TenantSubscription(Subscription[TenantCursor]):
             available,
         )
 
-    async def _events(self, entries: Sequence[FeedEntry]) -> dict[tuple[LogId, int], Event]:
-        """The events of those of these appends that are asked for, each with the stamp that the feed says."""
+    async def _events(self, entries: Sequence[FeedEntry]) -> tuple[dict[tuple[LogId, int], Event], set[LogId]]:
+        """The events of those of these appends that are asked for, each with the stamp that the feed says.
+
+        And the conversations that were deleted since: nothing of them can be given any more.
+        """
         stretches: dict[LogId, tuple[int, int]] = {}
         for entry in filter(self._wants, entries):
             first, last = stretches.get(entry.log, (entry.first, 0))
             stretches[entry.log] = (min(first, entry.first), max(last, entry.first + entry.events - 1))
         found = await asyncio.gather(*(self._stretch(log, *stretch) for log, stretch in stretches.items()))
-        events = {(log, event.version): event for log, those in zip(stretches, found, strict=True) for event in those}
+        pairs = list(zip(stretches, found, strict=True))
+        deleted = {log for log, those in pairs if those is None}
+        events = {(log, event.version): event for log, those in pairs for event in those or ()}
         for entry in filter(self._wants, entries):
+            if entry.log in deleted:
+                continue
             for version in range(entry.first, entry.first + entry.events):
                 event = events.get((entry.log, version))
                 if event is None or event.stamp != entry.stamp:
                     head = await self._store.head(entry.log)
+                    if head.deleted:
+                        deleted.add(entry.log)
+                        break
                     raise LogLost(
                         f"version {version} of conversation {entry.log.conversation!r} of {entry.log.tenant!r} is not "
                         "what the feed says: the server lost acknowledged events; read the conversation from its "
                         "start and check what is missing",
                         head.last,
                     )
-        return events
+        return events, deleted
 
-    async def _stretch(self, log: LogId, first: int, last: int) -> list[Event]:
-        return [event async for page in pages(self._store, log, first=first, until=last) for event in page]
+    async def _stretch(self, log: LogId, first: int, last: int) -> list[Event] | None:
+        """The events of these versions; None when the conversation was deleted."""
+        try:
+            return [event async for page in pages(self._store, log, first=first, until=last) for event in page]
+        except ConversationDeleted:
+            return None
 
     def _items_of(self, entry: FeedEntry, events: dict[tuple[LogId, int], Event]) -> list[Followed[TenantCursor]]:
         if not self._wants(entry):

@@ -12,12 +12,14 @@ from dataclasses import replace
 
 from eventlog.backlog import Backlog, path_of
 from eventlog.codec import decode
+from eventlog.errors import ConversationDeleted
 from eventlog.identity import LogId
-from eventlog.lanes import Lanes
+from eventlog.joining import join
+from eventlog.lanes import Lanes, say_let_go
 from eventlog.parking import Failure, Parked, parse_field
 from eventlog.reader import Reader, Store, missing, read_checked
 from eventlog.store.port import FeedEntry
-from eventlog.store.readers import NEVER, Ask, Mark, ReaderStore
+from eventlog.store.readers import NEVER, Ask, Mark, ReaderStore, Waiting
 from eventlog.window import Cell, Window
 from eventlog.work import Work
 
@@ -49,6 +51,8 @@ class Worker:
         self._recorded = reader.left
         """The window as it is stored."""
         self._uncommitted_since: float | None = None
+        self._deletions: dict[LogId, Cell] = {}
+        """Conversations whose deletion was fetched: the mark passes it when what is left of them was let go."""
         self._named: list[asyncio.Future[None]] = []
         """Who waits until what it is about to hand over is written."""
         self._lost: Exception | None = None
@@ -57,6 +61,11 @@ class Worker:
     def stopping(self) -> bool:
         """Whether the place is being given up."""
         return self._lanes.stopping
+
+    @property
+    def position(self) -> int:
+        """The number of the last entry fetched."""
+        return self.window.end.seq
 
     def more(self) -> None:
         """There is, or may be, more in the feed; or the group goes on."""
@@ -84,6 +93,7 @@ class Worker:
                 await self._pass()
                 await self._sleep()
             self._check()
+            await self._let_go()
             self._lanes.set_rest_waiting()
             await self._commit()
             await self.reader.release()
@@ -118,18 +128,55 @@ class Worker:
                 backlog.park_waiting(key, parked)
             else:
                 backlog.rest(key, now + work.pause_ms(waiting.given))
+        if self.reader.is_new and (await self._store.feed_base(self.reader.hold.partition)).announced:
+            await self._join()
         unfinished = self.reader.left - self.window.mark.seq
         entries = await self.reader.fetch(self.window.mark, unfinished) if unfinished > 0 else []
         if len(entries) < unfinished:
             raise self.reader.lost(Mark(self.reader.left, 0))
         for entry in entries:
-            self.window.add(Mark(entry.seq, entry.stamp), 0)
-            if work.concerns(entry.log):
+            mark, concerns = Mark(entry.seq, entry.stamp), work.concerns(entry.log)
+            if concerns and entry.is_deletion:
+                self._deletions[entry.log] = self.window.add(mark, 1)
+                continue
+            self.window.add(mark, 0)
+            if concerns:
                 backlog.doubt(entry.log.path, entry.first, entry.first + entry.events - 1, entry.stamp)
         await self._commit()
 
+    async def _join(self) -> None:
+        """Stand at the end of a feed whose beginning is not to be relied on; what it had named waits.
+
+        The next commit writes both in one step. What waits is read from the logs.
+        """
+        mark, passed = await join(self._store, self.reader, self._work.concerns)
+        for log, last in passed.items():
+            self._backlog.set(log.path, Waiting(1, last.version, last.stamp))
+        self.window.mark = self.window.end = mark
+        told = "group %r: partition %d: the feed's beginning was trimmed: %d conversations are read from their logs"
+        _log.info(told, self._work.group, self.reader.hold.partition, len(passed))
+
+    async def _let_go(self) -> None:
+        """Let go of what is left of deleted conversations of which nothing is in hand."""
+        done = [log for log in self._deletions if not self._lanes.works_on(log)]
+        if not done:
+            return
+        hold, parked = self.reader.hold, dict[str, list[str]]()
+        if (await self._readers.counts(hold.group, hold.partition)).parked:
+            async for name, _ in self._readers.parked(hold.group, hold.partition):
+                parked.setdefault(name.partition("@")[2], []).append(name)
+        for log in done:
+            events = self._lanes.drop(log) + self._backlog.let_go(log.path)
+            names = set(parked.get(log.path, ()))
+            for name in names:
+                self._backlog.unpark(name)
+            self.window.settle(self._deletions.pop(log))
+            say_let_go(hold.group, log, events, len(names))
+
     async def _pass(self) -> None:
         if not self.stopping:
+            if self._deletions:
+                await self._let_go()
             if self.asked:
                 await self._do_asked()
             if not self._work.paused and self.reader.held:
@@ -196,6 +243,9 @@ class Worker:
             mark, path = Mark(entry.seq, entry.stamp), entry.log.path
             if not self._work.concerns(entry.log):
                 self.window.add(mark, 0)
+            elif entry.is_deletion:
+                self._deletions[entry.log] = self.window.add(mark, 1)
+                say_let_go(self._work.group, entry.log, self._lanes.drop(entry.log), 0)
             elif path in self._backlog.waiting:
                 self.window.add(mark, 0)
                 self._backlog.extend(path, entry.first + entry.events - 1, entry.stamp)
@@ -206,7 +256,15 @@ class Worker:
             await asyncio.gather(self._commit(), *(self._load(items) for items in fetched.values()))
 
     async def _load(self, items: list[tuple[FeedEntry, Cell]]) -> None:
-        """Put the events of these entries of one conversation into its lane."""
+        """Put the events of these entries of one conversation into its lane; of a deleted one there are none."""
+        try:
+            await self._load_all(items)
+        except ConversationDeleted:
+            for entry, cell in items:
+                self.window.settle(cell, entry.events)
+            say_let_go(self._work.group, items[0][0].log, sum(entry.events for entry, _ in items), 0)
+
+    async def _load_all(self, items: list[tuple[FeedEntry, Cell]]) -> None:
         first, last = items[0][0], items[-1][0]
         entries = iter(await read_checked(self._store, first.log, first.first, last.first + last.events - 1))
         loaded = []

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -17,11 +18,15 @@ from redis.backoff import NoBackoff
 
 from eventlog.durability import Durability
 from eventlog.errors import EventLogError, InvalidInput, ServerUnfit
+from eventlog.housekeeping import standing_still
 from eventlog.identity import check_namespace
 from eventlog.messages import Json
 from eventlog.server.check import check, check_durability
 from eventlog.server.embedded import EmbeddedServer
 from eventlog.store.redis.audit import Audit
+from eventlog.store.redis.readers import RedisReaders
+from eventlog.store.redis.store import RedisStore
+from eventlog.store.views import RESERVED
 from eventlog.verify import check_meta
 from gateway.knocking import why_unreachable
 
@@ -31,6 +36,7 @@ HEADS = 1_000
 """Conversations whose runs are looked at: the newest ones."""
 _SLOW_US, _CLOCK_MS, _FULL = 50_000, 1_000, 0.9
 _PATIENCE = 5.0  # seconds that the server may take to answer
+_BETWEEN_HOLDERS = 60.0  # seconds that a reader may be without a holder
 
 _CHANGES = (
     ("maxmemory-policy", "CONFIG SET maxmemory-policy noeviction"),
@@ -100,7 +106,7 @@ async def examine(url: str, namespace: str, durability: str = "everysec") -> Exa
         try:
             await _server(client, wanted, found)
             if not found.has(FAULT):
-                await _namespace(client, namespace, found)
+                await _namespace(client, url, namespace, found)
         except EventLogError as error:
             found.fault(str(error), _change(str(error)))
         except redis.exceptions.NoPermissionError as error:
@@ -199,7 +205,7 @@ async def _times(client: Redis, found: Examination) -> None:
         )
 
 
-async def _namespace(client: Redis, namespace: str, found: Examination) -> None:
+async def _namespace(client: Redis, url: str, namespace: str, found: Examination) -> None:
     audit = Audit(client, namespace)
     kind = await audit.type_of(audit.meta_key)
     facts: dict[str, Json] = {"name": namespace, "is_laid_out": kind != "none"}
@@ -217,6 +223,7 @@ async def _namespace(client: Redis, namespace: str, found: Examination) -> None:
     if not faults:
         facts["partitions"] = int(meta[b"partitions"])
         await _conversations(client, audit, int(meta[b"partitions"]), found)
+        await _readers(url, namespace, found)
 
 
 async def _conversations(client: Redis, audit: Audit, partitions: int, found: Examination) -> None:
@@ -244,6 +251,49 @@ async def _conversations(client: Redis, audit: Audit, partitions: int, found: Ex
     facts |= {"conversations": count, "heads_read": len(heads), "open_runs": opened, "expired_runs": expired}
     if expired:
         found.warn(f"{expired} open runs have expired: their holders died or are slow; take them over or abort them")
+
+
+async def _readers(url: str, namespace: str, found: Examination) -> None:
+    """Which readers stand still: what holds the feeds, so that they cannot be trimmed."""
+    store = await RedisStore.connect(url, namespace=namespace, deadline=_PATIENCE)
+    readers = RedisReaders(store)
+    try:
+        standing = await standing_still(store, readers, patience=timedelta(seconds=_BETWEEN_HOLDERS))
+    except ServerUnfit:  # it may not be asked: without +smembers there is no list of groups
+        found.facts["readers"] = {"standing": None}
+        return
+    finally:
+        await readers.close()
+        await store.close()
+    names = sorted({one.name for one in standing})
+    still: list[Json] = [
+        {
+            "name": name,
+            "partitions": [one.partition for one in standing if one.name == name],
+            "lag": sum(one.lag for one in standing if one.name == name),
+            "since_ms": max(one.since_ms for one in standing if one.name == name) or None,
+        }
+        for name in names
+    ]
+    found.facts["readers"] = {"standing": still}
+    for name in names:
+        own = [one for one in standing if one.name == name]
+        since = max(one.since_ms for one in own)
+        ago = f" since {datetime.fromtimestamp(since / 1000, UTC).isoformat(timespec='seconds')}" if since else ""
+        what, release = _release(name)
+        found.warn(
+            f"{what} stands still: nobody holds it{ago}, and it has not passed {sum(one.lag for one in own)} appends "
+            f"in {len(own)} partitions: their feeds are not trimmed beyond it; run it, or release it",
+            release,
+        )
+
+
+def _release(name: str) -> tuple[str, str]:
+    """What reads under this name, and the command that releases what it holds."""
+    if name.startswith(RESERVED):
+        projection = name.removeprefix(RESERVED).rpartition(".")[0] or name.removeprefix(RESERVED)
+        return f"projection {projection!r}", f"eventlog projections drop {projection}"
+    return f"group {name!r}", f"eventlog groups remove {name}"
 
 
 async def _info(client: Redis) -> dict[str, Any]:

@@ -7,25 +7,48 @@ its outputs.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from eventlog.events import Event
-from eventlog.ledger import Row
 from eventlog.messages import Json, Message
+from projections.reference import Reference
 
 
-def view_messages(view: Sequence[Row], events: Sequence[Event], log: str) -> tuple[list[Message], list[int | None]]:
+class Lookup(Protocol):
+    """The events of one log by their versions: a mapping, or a list whose first item stands for version 0."""
+
+    def __getitem__(self, version: int, /) -> Event:
+        """The event at this version."""
+        ...
+
+
+class Whole:
+    """A lookup in a list that holds all events of a log, from the first on, and may grow."""
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self._events = events
+
+    def __getitem__(self, version: int, /) -> Event:
+        return self._events[version - 1]
+
+
+def by_version(events: Sequence[Event]) -> Sequence[Event]:
+    """A lookup of events that are all of a log, from the first on."""
+    return [*events[:1], *events]
+
+
+def view_messages(view: Iterable[Reference], events: Lookup, log: str) -> tuple[list[Message], list[int | None]]:
     """The messages of a view's rows, and for each that is an output, the version of its unit's first.
 
-    ``events`` are all of the log, from the first on; ``log`` is the log's tag.
+    ``log`` is the log's tag.
     """
     messages: list[Message] = []
     outputs_of: list[int | None] = []
     loose: list[Event] = []
     """Posted outside any run by one operation: its events make messages together."""
     for row in view:
-        if row.unit is None and not row.summary and len(row.inputs) == 1:
-            event = events[row.inputs[0] - 1]
+        if row.is_loose:
+            event = events[row.inputs[0]]
             if loose and loose[-1].operation_id != event.operation_id:
                 messages += group(loose, log)
                 loose = []
@@ -35,13 +58,13 @@ def view_messages(view: Sequence[Row], events: Sequence[Event], log: str) -> tup
             messages += group(loose, log)
             loose = []
         if row.summary:
-            messages += summary_messages(events[row.summary - 1], log)
+            messages += summary_messages(events[row.summary], log)
         elif row.inputs:
-            messages += group([events[version - 1] for version in row.inputs], log)
+            messages += group([events[version] for version in row.inputs], log)
         if row.outputs:
             outputs_of += [None] * (len(messages) - len(outputs_of))
-            messages += group([events[item.version - 1] for item in row.outputs], log)
-            outputs_of += [row.outputs[0].version] * (len(messages) - len(outputs_of))
+            messages += group([events[version] for version in row.outputs], log)
+            outputs_of += [row.outputs[0]] * (len(messages) - len(outputs_of))
     messages += group(loose, log)
     outputs_of += [None] * (len(messages) - len(outputs_of))
     return messages, outputs_of

@@ -12,7 +12,8 @@ from eventlog.events import Event
 from eventlog.identity import Cursor
 from eventlog.ledger import Ledger, Row
 from eventlog.messages import Json, Message
-from projections.assembly import view_messages
+from projections.assembly import Whole, view_messages
+from projections.reference import reference_of
 
 
 class Left(NamedTuple):
@@ -68,6 +69,7 @@ class Changes:
 
     def __init__(self, events: Sequence[Event], tag: str) -> None:
         self.events = list(events)
+        self._lookup = Whole(self.events)
         self._tag = tag
         self._ledger = Ledger.of(self.events)
         self._counts = self._count(self._ledger.view)
@@ -119,7 +121,7 @@ class Changes:
         return Cursor(*self.events[-1][:2], self._tag) if self.events else Cursor(0, 0, self._tag)
 
     def _messages(self, rows: Sequence[Row]) -> list[Message]:
-        return view_messages(rows, self.events, self._tag)[0]
+        return view_messages(map(reference_of, rows), self._lookup, self._tag)[0]
 
     def _count(self, rows: Sequence[Row]) -> list[int]:
         counts = [0] * len(rows)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Literal
 
-from eventlog.carry import recorded_results
 from eventlog.conversation import Conversation
 from eventlog.errors import InvalidInput
 from eventlog.events import Event
-from eventlog.fold import State
 from eventlog.ledger import Ledger
 from eventlog.messages import Message
 from eventlog.service_call import ServiceCall
-from projections.assembly import group, view_messages
-from projections.continuation import continuation
+from projections.assembly import by_version, group, view_messages
+from projections.continuation import chain_of
 from projections.explain import Fate, fates
 from projections.following import follow as follow  # noqa: PLC0414  part of this module for its users
+from projections.maintained import for_call as maintained_for_call
+from projections.maintained import load as load_maintained
+from projections.reference import reference_of
+from projections.showing import show
 from projections.transcript import transcript
-from projections.view import DoubtfulCall, OpenCall, View
-from projections.window import newest
+from projections.view import View
 
 ViewName = Literal["service", "untrimmed", "everything"]
 
@@ -37,6 +38,10 @@ async def load(
         raise InvalidInput(f"{view!r} is not a view: choose service, untrimmed or everything")
     if last is not None and (type(last) is not int or last < 1):
         raise InvalidInput(f"last={last!r}: ask for at least 1 message")
+    if view == "service" and at is None:
+        maintained = await load_maintained(conversation, last)
+        if maintained is not None:
+            return maintained
     events = await _events(conversation, at)
     return build(events, conversation, view=view, last=last)
 
@@ -47,25 +52,17 @@ def build(
     """The view of a log whose events are all in memory."""
     log = conversation.log
     ledger = Ledger.of(events, untrimmed=view == "untrimmed")
+    lookup = by_version(events)
     messages: list[Message]
     if view == "everything":
         messages = transcript(events, log.tag)
         outputs_of: list[int | None] = [None] * len(messages)
     else:
-        messages, outputs_of = view_messages(ledger.view, events, log.tag)
-    start, window = (0, None) if last is None else newest(messages, last, outputs_of, ledger.pairs)
+        messages, outputs_of = view_messages(map(reference_of, ledger.view), lookup, log.tag)
     cursor = log.cursor(events[-1].version, events[-1].stamp) if events else log.cursor(0, 0)
-    return View(
-        tuple(messages[start:]),
-        cursor.version,
-        cursor,
-        _open_calls(ledger, events),
-        tuple(ledger.stray_results()),
-        _in_doubt(ledger.state),
-        continuation(ledger),
-        window,
-        ledger.pairs,
-    )
+    built = show(ledger, chain_of(ledger.view), cursor, lookup, messages, outputs_of, ledger.pairs, last=last)
+    assert built is not None
+    return built
 
 
 async def for_call(call: ServiceCall) -> list[Message]:
@@ -77,14 +74,19 @@ async def for_call(call: ServiceCall) -> list[Message]:
     if call.started is None:
         raise InvalidInput(f"service call {call.number} was not started: use it in an `async with` block")
     conversation = call.conversation
+    if call.continues is None:
+        maintained = await maintained_for_call(conversation, call.run.id, call.sends, call.started)
+        if maintained is not None:
+            return maintained
     events = await _events(conversation, call.started.version)
     tag = conversation.log.tag
     ledger = Ledger.of(events)
     sends = [version for version in call.sends if ledger.can_be_sent(version)]
     if call.continues is not None:
         return group([events[version - 1] for version in sends], tag)
-    messages, _ = view_messages(ledger.view, events, tag)
-    seen = {version for row in ledger.view for version in row.versions}
+    rows = [reference_of(row) for row in ledger.view]
+    messages, _ = view_messages(rows, by_version(events), tag)
+    seen = {version for row in rows for version in row.versions}
     run = ledger.state.runs.get(call.run.id)
     for unit in run.units if run else ():
         inputs = [version for version in unit.sends if version not in seen and ledger.can_be_sent(version)]
@@ -92,9 +94,7 @@ async def for_call(call: ServiceCall) -> list[Message]:
         messages += group([events[item.version - 1] for item in unit.outputs], tag)
         seen.update(inputs)
         seen.update(item.version for item in unit.outputs)
-    return messages + group(
-        [events[version - 1] for version in sends if not (version in seen or ledger.holds(version))], tag
-    )
+    return messages + group([events[version - 1] for version in sends if version not in seen], tag)
 
 
 async def _events(conversation: Conversation, at: int | None) -> list[Event]:
@@ -113,27 +113,3 @@ async def explain(conversation: Conversation, *, view: ViewName = "service", at:
         raise InvalidInput(f"{view!r} is not a view that leaves anything out: choose service or untrimmed")
     events = await _events(conversation, at)
     return fates(events, Ledger.of(events, untrimmed=view == "untrimmed"))
-
-
-def _open_calls(ledger: Ledger, events: list[Event]) -> tuple[OpenCall, ...]:
-    state = ledger.state
-    results = recorded_results(ledger) if state.calls.open else {}
-    return tuple(
-        OpenCall(
-            call.version,
-            call.call_id,
-            events[call.version - 1].data.get("name", ""),
-            call.run,
-            call.run in state.runs,
-            call.version in state.awaiting,
-            results[call.version].version if call.version in results else None,
-        )
-        for call in state.calls.open
-    )
-
-
-def _in_doubt(state: State) -> tuple[DoubtfulCall, ...]:
-    calls = [*state.doubtful, *(call for run in state.runs.values() for call in run.calls.values())]
-    return tuple(
-        DoubtfulCall(call.run, call.call, call.started) for call in sorted(calls, key=lambda call: call.started)
-    )

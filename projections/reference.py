@@ -55,6 +55,8 @@ class Reference(NamedTuple):
 
 
 def _paired(flat: list[int]) -> tuple[tuple[int, int], ...]:
+    if len(flat) == 2:
+        return ((flat[0], flat[1]),)
     return tuple(zip(flat[::2], flat[1::2], strict=True))
 
 

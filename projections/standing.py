@@ -9,7 +9,7 @@ alone, wherever it was put down and taken up again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -67,7 +67,7 @@ class Standing:
         self = cls(ledger.state, unsent, 0, ledger.stray_results())
         self.units = any(row.unit is not None for row in ledger.view)
         self.service, self.root = chain.service, chain.root
-        rows = [reference_of(row) for row in ledger.view]
+        rows = [_in_view(reference_of(row), ledger.pairs) for row in ledger.view]
         if chain.service:
             self.ahead = list(chain.ahead)
         elif not self.units:
@@ -123,7 +123,8 @@ class Standing:
             if row is None:
                 return None
             rows.append(row)
-        self._bound()
+        if len(self.unsent) > _MOST:
+            self._bound()
         return rows
 
     def live_recent(self) -> list[Recent]:
@@ -227,3 +228,8 @@ class Standing:
         for version in gone:
             del self.unsent[version]
             self.floor = max(self.floor, version)
+
+
+def _in_view(row: Reference, pairs: Mapping[int, int]) -> Reference:
+    """The row with those of its pairs that are in the view now: a compaction may have parted one."""
+    return row._replace(pairs=tuple([pair for pair in row.pairs if pairs.get(pair[0]) == pair[1]]))

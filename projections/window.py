@@ -9,17 +9,23 @@ from projections.view import Window
 
 
 def newest(
-    messages: Sequence[Message], n: int, outputs_of: Sequence[int | None], pairs: Mapping[int, int]
-) -> tuple[int, Window]:
+    messages: Sequence[Message],
+    n: int,
+    outputs_of: Sequence[int | None],
+    pairs: Mapping[int, int],
+    *,
+    whole: bool = True,
+) -> tuple[int, Window] | None:
     """Where the newest ``n`` messages begin, moved to the nearest place that cuts nothing.
 
     Not cut are one unit's outputs (``outputs_of`` tells of which unit a message is an output) and
     a call from its result (``pairs``: result -> call, by version). The window grows to at most
-    2n, else shrinks, but never to nothing.
+    2n, else shrinks, but never to nothing. Where the messages are not the ``whole`` history but its
+    end, it may be that they do not suffice to tell: None.
     """
     total = len(messages)
     if n >= total:
-        return 0, Window(n, total, "whole")
+        return (0, Window(n, total, "whole")) if whole else None
     allowed = _allowed(messages, outputs_of, pairs)
     wanted = total - n
     if allowed[wanted]:
@@ -27,21 +33,22 @@ def newest(
     for start in range(wanted - 1, max(total - 2 * n, 0) - 1, -1):
         if allowed[start]:
             return start, Window(n, total - start, "grown")
+    if total < 2 * n and not whole:
+        return None
     for start in range(wanted + 1, total):
         if allowed[start]:
             return start, Window(n, total - start, "shrunk")
-    start = next(start for start in range(max(total - 2 * n, 0), -1, -1) if allowed[start])
-    return start, Window(n, total - start, "grown")
+    for start in range(max(total - 2 * n, 0), -1, -1):
+        if allowed[start]:
+            return start, Window(n, total - start, "grown")
+    return None
 
 
 def _allowed(messages: Sequence[Message], outputs_of: Sequence[int | None], pairs: Mapping[int, int]) -> list[bool]:
     """For each index, whether the view may be cut before that message."""
     position = {version: index for index, message in enumerate(messages) for version in message.versions}
-    spans = [
-        (min(position[call], position[result]), max(position[call], position[result]))
-        for result, call in pairs.items()
-        if call in position and result in position
-    ]
+    ends = [(position.get(call, -1), position.get(result, -1)) for result, call in pairs.items()]
+    spans = [(min(pair), max(pair)) for pair in ends if max(pair) >= 0]
     spans += _summary_spans(messages)
     first: dict[int, int] = {}
     for index, unit in enumerate(outputs_of):

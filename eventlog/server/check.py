@@ -6,7 +6,7 @@ CONFIG; what cannot be learnt then becomes a warning, not an error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import redis.exceptions
@@ -17,6 +17,7 @@ from redis.backoff import NoBackoff
 from eventlog.durability import Durability
 from eventlog.errors import InvalidInput, ServerUnavailable, ServerUnfit
 from eventlog.server.binary import OLDEST
+from eventlog.server.cluster import primaries
 
 
 @dataclass(frozen=True)
@@ -33,28 +34,75 @@ class ServerReport:
     maxmemory_policy: str | None
     replicas: int
     """How many replicas are connected."""
+    clustered: bool
+    """Whether it is a node of a cluster."""
     warnings: tuple[str, ...]
     """For people to read: what is not as it should be, and what could not be learnt."""
 
 
 async def inspect(url: str) -> ServerReport:
-    """Report on the server at ``url``; raises what ``check`` does, and ``InvalidInput`` for what is no URL."""
+    """Report on the server at ``url``; raises what ``check`` does, and ``InvalidInput`` for what is no URL.
+
+    Of a node of a cluster, the report is on all primaries together: what the weakest of them keeps. Raises
+    ``ServerUnfit``, too, when some slots are served by nobody.
+    """
     try:
         client: Redis = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
     except ValueError as error:
         raise InvalidInput(f"this is not the URL of a server: {error}") from error
     try:
-        return await check(client)
+        report = await check(client, nodes=True)
+        if not report.clustered:
+            return report
+        return await _inspect_nodes(await primaries(client, url))
     finally:
         await client.aclose()
 
 
-async def check(client: Redis) -> ServerReport:
-    """Report on the server behind ``client``.
+async def _inspect_nodes(urls: list[str]) -> ServerReport:
+    """One report on all. One that is away is a warning: its place may be about to be taken by a replica."""
+    reports, away = [], []
+    for url in urls:
+        try:
+            reports.append(await _inspect_node(url))
+        except ServerUnavailable as error:
+            away.append(f"a node of the cluster is away, and what it keeps is not known: {error}")
+    if not reports:
+        raise ServerUnavailable(f"no primary of the cluster answers: {away[0]}")
+    together = _together(reports)
+    return replace(together, warnings=(*together.warnings, *away))
+
+
+async def _inspect_node(url: str) -> ServerReport:
+    client: Redis = Redis.from_url(url, retry=Retry(NoBackoff(), 0))
+    try:
+        return await check(client, nodes=True)
+    finally:
+        await client.aclose()
+
+
+def _together(reports: list[ServerReport]) -> ServerReport:
+    """One report on all: of each thing the worst that one of them says."""
+    by_fsync = {None: 0, "no": 1, "everysec": 2, "always": 3}
+    appendonly = [report.appendonly for report in reports]
+    policies = [report.maxmemory_policy for report in reports]
+    return replace(
+        reports[0],
+        appendonly=False if False in appendonly else None if None in appendonly else True,
+        appendfsync=min((report.appendfsync for report in reports), key=lambda fsync: by_fsync.get(fsync, 0)),
+        maxmemory_policy=next((policy for policy in policies if policy != "noeviction"), policies[0]),
+        replicas=min(report.replicas for report in reports),
+        warnings=tuple(dict.fromkeys(warning for report in reports for warning in report.warnings)),
+    )
+
+
+async def check(client: Redis, *, nodes: bool = False) -> ServerReport:
+    """Report on the one server behind ``client``.
 
     Raises ``ServerUnfit`` for a server that may evict keys, a replica, one older than 7.0, a node of a
     cluster, one that refuses the user or the password, and one that has or allows no INFO;
-    ``ServerUnavailable`` when it does not answer.
+    ``ServerUnavailable`` when it does not answer. With ``nodes``, those of a cluster are let in, its
+    replicas too.
     """
     try:
         info: dict[str, Any] = await client.info()
@@ -82,7 +130,12 @@ async def check(client: Redis) -> ServerReport:
     policy = settings.get("maxmemory-policy") or info.get("maxmemory_policy")
     limit = int(settings.get("maxmemory") or info.get("maxmemory") or 0)  # bytes; 0 is no limit
     role = str(info.get("role", ""))
-    _refuse_unfit(name, version, role, policy, limit, clustered=bool(int(info.get("cluster_enabled", 0))))
+    clustered = bool(int(info.get("cluster_enabled", 0)))
+    _refuse_unfit(name, version, policy, limit)
+    if clustered and not nodes:
+        raise ServerUnfit("the server is a node of a cluster (cluster_enabled:1): give the URL of a single server")
+    if role in ("slave", "replica") and not clustered:  # in a cluster, commands find their way to the primary
+        raise ServerUnfit(f"the server is a replica (role:{role}), and takes no writes: give the URL of its primary")
 
     appendonly = bool(int(info["aof_enabled"])) if "aof_enabled" in info else None
     appendfsync = settings.get("appendfsync")
@@ -100,7 +153,7 @@ async def check(client: Redis) -> ServerReport:
     elif appendfsync == "no":
         warnings.append("appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always")
     replicas = int(info.get("connected_slaves", 0))
-    return ServerReport(name, version, role, appendonly, appendfsync, policy, replicas, tuple(warnings))
+    return ServerReport(name, version, role, appendonly, appendfsync, policy, replicas, clustered, tuple(warnings))
 
 
 def check_durability(report: ServerReport, wanted: Durability) -> None:
@@ -128,14 +181,10 @@ def check_durability(report: ServerReport, wanted: Durability) -> None:
         )
 
 
-def _refuse_unfit(name: str, version: str, role: str, policy: str | None, limit: int, *, clustered: bool) -> None:
+def _refuse_unfit(name: str, version: str, policy: str | None, limit: int) -> None:
     if _numbers(version) < OLDEST:
         wanted = ".".join(map(str, OLDEST))
         raise ServerUnfit(f"the server is {name} {version or '(no version)'}: {wanted} or newer is needed")
-    if role in ("slave", "replica"):
-        raise ServerUnfit(f"the server is a replica (role:{role}), and takes no writes: give the URL of its primary")
-    if clustered:
-        raise ServerUnfit("the server is a node of a cluster (cluster_enabled:1): give the URL of a single server")
     if limit > 0 and policy is not None and policy != "noeviction":
         raise ServerUnfit(
             f"the server may evict keys (maxmemory {limit} bytes, maxmemory-policy {policy}), and events "

@@ -15,12 +15,14 @@ from eventlog.identity import Cursor, LogId, new_stamp, partition_of
 from eventlog.store import refusals
 from eventlog.store.port import (
     ANY,
+    DELETION,
     EXISTS,
     NONE,
     OPERATION_WINDOW,
     Append,
     Appended,
     Entry,
+    FeedBase,
     FeedEntry,
     Head,
     Limits,
@@ -50,6 +52,10 @@ class _Log:
     runs: dict[str, _Run] = field(default_factory=dict)
     updated_ms: int = 0
     deleted: bool = False
+    why: str = ""
+    deleted_ms: int = 0
+    ended: Cursor | None = None
+    """The last event that a deleted log had."""
 
 
 def _server_ms() -> int:
@@ -63,12 +69,15 @@ class MemoryStore:
         self, *, partitions: int = 16, limits: Limits | None = None, clock: Callable[[], int] = _server_ms
     ) -> None:
         self.partitions = partitions
+        self.companions: dict[str, object] = {}
         self.feeds: list[list[FeedEntry]] = [[] for _ in range(partitions)]
+        """An entry's number is its place, counted from 1: those up to the base stay, and are not shown."""
+        self._bases = [FeedBase() for _ in range(partitions)]
         self._appended = anyio.Event()
         self._limits = limits or Limits()
         self._clock = clock
         self._logs: dict[str, _Log] = {}
-        self._conversations: list[dict[str, None]] = [{} for _ in range(partitions)]
+        self._conversations: list[dict[str, int]] = [{} for _ in range(partitions)]
 
     async def append(self, request: Append) -> Appended:
         log = self._logs.get(request.log.path) or _Log()
@@ -93,9 +102,10 @@ class MemoryStore:
         return self._write(request, log, last)
 
     async def renew(self, log: LogId, run: str, fence: str, lease_ms: int) -> None:
-        found = self._logs.get(log.path, _Log()).runs.get(run)
+        kept = self._logs.get(log.path, _Log())
+        found = kept.runs.get(run)
         if found is None:
-            raise refusals.closed(log, run)
+            raise refusals.gone(log) if kept.deleted else refusals.closed(log, run)
         if found.fence != fence:
             raise refusals.fenced(log, run, found.open.holder, found.open.since_ms)
         found.open = replace(found.open, lease_ms=self._clock() + lease_ms)
@@ -107,10 +117,17 @@ class MemoryStore:
         found = kept.entries[start:stop]
         return found[::-1][:count] if reverse else found[:count]
 
+    async def pick(self, log: LogId, versions: Sequence[int]) -> list[Entry]:
+        kept = self._logs.get(log.path, _Log())
+        base = self._base(log, kept).version
+        return [kept.entries[v - 1 - base] for v in versions if 0 <= v - 1 - base < len(kept.entries)]
+
     async def head(self, log: LogId) -> Head:
         kept = self._logs.get(log.path, _Log())
         runs = tuple(run.open for run in kept.runs.values())
-        return Head(self._last(log, kept), self._base(log, kept), kept.updated_ms, kept.deleted, runs)
+        return Head(
+            self._last(log, kept), self._base(log, kept), kept.updated_ms, kept.deleted, runs, kept.why, kept.deleted_ms
+        )
 
     async def now_ms(self) -> int:
         return self._clock()
@@ -119,16 +136,57 @@ class MemoryStore:
         paths = list(self._conversations[partition])[offset : offset + count]
         return [LogId.of_path(path) for path in paths]
 
+    async def conversations_after(self, partition: int, after: int, count: int) -> list[tuple[int, LogId]]:
+        found = [(seq, LogId.of_path(path)) for path, seq in self._conversations[partition].items() if seq > after]
+        return found[: max(count, 0)]
+
+    async def delete(
+        self, log: LogId, *, force: bool = False, idle_since_ms: int | None = None, why: str = "deleted"
+    ) -> bool:
+        kept = self._logs.get(log.path)
+        if kept is None or kept.deleted:
+            return kept is not None
+        now, last = self._clock(), self._last(log, kept)
+        if idle_since_ms is not None and (kept.runs or kept.updated_ms >= idle_since_ms):
+            return False
+        if kept.runs and not force:
+            run = next(iter(kept.runs.values())).open
+            raise refusals.in_use(log, run.run, run.holder, run.since_ms, run.lease_ms, now)
+        self._logs[log.path] = _Log(deleted=True, why=why, deleted_ms=now, ended=last)
+        partition = partition_of(log.path, self.partitions)
+        del self._conversations[partition][log.path]
+        self._name(log, last.version + 1, 0, DELETION, new_stamp())
+        return True
+
     async def feed_ends(self) -> list[int]:
         return [len(feed) for feed in self.feeds]
 
     async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
-        return self.feeds[partition][max(first - 1, 0) :][:count]
+        return self.feeds[partition][max(first - 1, self._bases[partition].seq) :][: max(count, 0)]
+
+    async def feed_base(self, partition: int) -> FeedBase:
+        return self._bases[partition]
+
+    async def announce_trim(self, partition: int, below: int) -> None:
+        base = self._bases[partition]
+        self._bases[partition] = base._replace(announced=max(below, base.announced))
+
+    async def trim_feed(self, partition: int, below: int) -> int:
+        base, feed = self._bases[partition], self.feeds[partition]
+        last = min(below, len(feed)) - 1
+        if last <= base.seq:
+            return 0
+        self._bases[partition] = FeedBase(last, feed[last - 1].stamp, max(last + 1, base.announced))
+        return last - base.seq
 
     async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:
         with anyio.move_on_after(seconds):
             while True:
-                found = [entry for feed, seq in zip(self.feeds, after, strict=True) for entry in feed[seq:][:count]]
+                found = [
+                    entry
+                    for feed, seq, base in zip(self.feeds, after, self._bases, strict=True)
+                    for entry in feed[max(seq, base.seq) :][:count]
+                ]
                 if found:
                     return found
                 await self._appended.wait()
@@ -149,7 +207,9 @@ class MemoryStore:
         del kept.entries[:cut]
 
     def _last(self, log: LogId, kept: _Log) -> Cursor:
-        return log.cursor(kept.entries[-1].version, kept.entries[-1].stamp) if kept.entries else self._base(log, kept)
+        if kept.entries:
+            return log.cursor(kept.entries[-1].version, kept.entries[-1].stamp)
+        return kept.ended or self._base(log, kept)
 
     def _base(self, log: LogId, kept: _Log) -> Cursor:
         return kept.base or log.cursor(0, 0)
@@ -218,7 +278,7 @@ class MemoryStore:
         path = request.log.path
         partition = partition_of(path, self.partitions)
         self._logs[path] = log
-        self._conversations[partition].setdefault(path)
+        self._conversations[partition].setdefault(path, len(self.feeds[partition]) + 1)
         for index, document in enumerate(request.encoded.documents):
             log.entries.append(Entry(first + index, stamp, document))
         log.updated_ms = now
@@ -232,13 +292,16 @@ class MemoryStore:
             log.old_operations, log.operations = log.operations, {}
             log.rotated, log.evicted = last.version, log.rotated
         log.operations[request.operation_id] = (outcome, request.encoded.digest)
+        self._name(request.log, first, len(outcome.versions), request.encoded.kinds, stamp)
+        return outcome
+
+    def _name(self, log: LogId, first: int, events: int, kinds: str, stamp: int) -> None:
+        """Name it in the feed of its partition."""
+        partition = partition_of(log.path, self.partitions)
         feed = self.feeds[partition]
-        feed.append(
-            FeedEntry(partition, len(feed) + 1, request.log, first, len(outcome.versions), request.encoded.kinds, stamp)
-        )
+        feed.append(FeedEntry(partition, len(feed) + 1, log, first, events, kinds, stamp))
         self._appended.set()
         self._appended = anyio.Event()
-        return outcome
 
     @staticmethod
     def _move_run(claim: RunClaim, log: _Log, first: int, now: int) -> None:

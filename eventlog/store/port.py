@@ -25,6 +25,9 @@ from eventlog.identity import Cursor, LogId
 LAYOUT = 1
 """The version of the stored layout. A namespace laid out otherwise is refused at connect."""
 
+DELETION = "conversation-deleted"
+"""The kind of the feed entry that tells that a conversation was deleted. It names no event."""
+
 OPERATION_WINDOW = 512
 """A retry is recognised for certain while fewer operations than this followed its first try."""
 
@@ -156,6 +159,22 @@ class FeedEntry(NamedTuple):
     """Their distinct types in order of appearance, joined by commas."""
     stamp: int
 
+    @property
+    def is_deletion(self) -> bool:
+        """Whether it tells that its conversation was deleted. ``first`` is the version that never came."""
+        return not self.events
+
+
+class FeedBase(NamedTuple):
+    """What was trimmed of a partition's feed."""
+
+    seq: int = 0
+    """The number of the last trimmed entry; 0: nothing was trimmed."""
+    stamp: int = 0
+    """Its stamp, so that a place that stands exactly there is known to be sound."""
+    announced: int = 0
+    """Entries with a number below this may be trimmed at any time, unless a reader's mark keeps them."""
+
 
 @dataclass(frozen=True, slots=True)
 class OpenRun:
@@ -182,11 +201,18 @@ class Head:
     """The last trimmed event; version 0 when nothing was trimmed."""
     updated_ms: int = 0
     deleted: bool = False
+    """Nothing is left of it but ``last``, so that its versions never start again, ``why`` and when."""
     runs: tuple[OpenRun, ...] = field(default=())
+    why: str = ""
+    """Why it was deleted: ``deleted`` or ``expired``."""
+    deleted_ms: int = 0
 
 
 class LogStore(Protocol):
     """A store of logs. Every method raises ``ServerUnavailable`` when the server cannot be reached."""
+
+    companions: dict[str, object]
+    """What others keep beside the store, for as long as it lives."""
 
     @property
     def partitions(self) -> int:
@@ -205,6 +231,10 @@ class LogStore(Protocol):
         """At most ``count`` events with versions ``first`` to ``last``, both included; the end when None."""
         ...
 
+    async def pick(self, log: LogId, versions: Sequence[int]) -> list[Entry]:
+        """The events at these versions, which ascend, as far as they are there. Many are not read as of one moment."""
+        ...
+
     async def head(self, log: LogId) -> Head:
         """The head; of a log that was never written, version 0."""
         ...
@@ -215,6 +245,28 @@ class LogStore(Protocol):
 
     async def conversations(self, partition: int, offset: int, count: int) -> list[LogId]:
         """A page of the partition's conversations in the order of their first append."""
+        ...
+
+    async def conversations_after(self, partition: int, after: int, count: int) -> list[tuple[int, LogId]]:
+        """A page of the partition's conversations, each with the number of its first feed entry: those > ``after``.
+
+        Going on after the last number given misses none and gives none twice, also while others are deleted.
+        """
+        ...
+
+    async def delete(
+        self, log: LogId, *, force: bool = False, idle_since_ms: int | None = None, why: str = "deleted"
+    ) -> bool:
+        """Delete the conversation for good, all or nothing; whether it is deleted now.
+
+        Its events and records go, and its path leaves the conversations. Its head stays and tells
+        the last version, ``why`` and when; its feed names the deletion, so that all who read it learn
+        it in order. A conversation that was deleted before is True and one that never was is False:
+        nothing is written. While a run is open it raises ``ConversationBusy``, unless ``force``. With
+        ``idle_since_ms`` it is deleted only when nothing was appended from that time on and no run is
+        open, else False. What is sent twice has its effect once. Raises ``OutcomeUnknown`` when it is
+        not known whether as many replicas hold it as an append needs.
+        """
         ...
 
     async def close(self) -> None:
@@ -235,7 +287,27 @@ class FeedStore(Protocol):
         ...
 
     async def read_feed(self, partition: int, first: int, count: int) -> list[FeedEntry]:
-        """At most ``count`` entries of a partition with ``seq`` from ``first`` on."""
+        """At most ``count`` entries of a partition with ``seq`` from ``first`` on, as far as they were not trimmed.
+
+        Whoever goes on from a place reads from the entry that it stands at, and compares: when that
+        one is gone, ``feed_base`` tells whether it was the last one trimmed.
+        """
+        ...
+
+    async def feed_base(self, partition: int) -> FeedBase:
+        """What was trimmed of the partition's feed."""
+        ...
+
+    async def announce_trim(self, partition: int, below: int) -> None:
+        """Say that entries with ``seq`` < ``below`` may be trimmed from now on. What was announced before stays."""
+        ...
+
+    async def trim_feed(self, partition: int, below: int) -> int:
+        """Remove the entries with ``seq`` < ``below``, never the newest one; how many were removed.
+
+        What was trimmed is written in the same step, so that a gap is never taken for an end. It asks
+        nobody: ``eventlog.housekeeping.trim_feeds`` finds out what no reader needs any more.
+        """
         ...
 
     async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:

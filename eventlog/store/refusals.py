@@ -25,7 +25,13 @@ def reused(request: Append) -> errors.OperationReused:
 
 
 def deleted(request: Append) -> errors.ConversationDeleted:
-    return errors.ConversationDeleted(f"{name(request.log)} was deleted: use another conversation id")
+    return gone(request.log)
+
+
+def gone(log: LogId) -> errors.ConversationDeleted:
+    return errors.ConversationDeleted(
+        f"{name(log)} was deleted, and nothing of it is left: use another conversation id"
+    )
 
 
 def lost(request: Append, last: Cursor) -> errors.LogLost:
@@ -69,6 +75,10 @@ def closed(log: LogId, run: str) -> errors.RunClosed:
 
 
 def busy(request: Append, run: str, holder: str, since_ms: int, lease_ms: int, now_ms: int) -> errors.ConversationBusy:
+    return in_use(request.log, run, holder, since_ms, lease_ms, now_ms)
+
+
+def in_use(log: LogId, run: str, holder: str, since_ms: int, lease_ms: int, now_ms: int) -> errors.ConversationBusy:
     expired = lease_ms <= now_ms
     way_out = (
         f"its lease expired at {_time(lease_ms)}: abort it or take it over"
@@ -76,7 +86,7 @@ def busy(request: Append, run: str, holder: str, since_ms: int, lease_ms: int, n
         else f"its lease runs until {_time(lease_ms)}: wait for it"
     )
     return errors.ConversationBusy(
-        f"run {run!r} of {name(request.log)} is open, held by {holder or 'another'} since {_time(since_ms)}; {way_out}",
+        f"run {run!r} of {name(log)} is open, held by {holder or 'another'} since {_time(since_ms)}; {way_out}",
         run,
         expired=expired,
     )

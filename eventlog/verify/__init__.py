@@ -6,7 +6,17 @@ Nothing here trusts a byte: what is stored may be anything.
 """
 
 from eventlog.verify.fault import Fault
-from eventlog.verify.feed import FeedCheck
+from eventlog.verify.feed import FeedCheck, check_feed_base, check_mark, feed_base
 from eventlog.verify.log import LogCheck, LogSnapshot, check_meta, check_path
 
-__all__ = ["Fault", "FeedCheck", "LogCheck", "LogSnapshot", "check_meta", "check_path"]
+__all__ = [
+    "Fault",
+    "FeedCheck",
+    "LogCheck",
+    "LogSnapshot",
+    "check_feed_base",
+    "check_mark",
+    "check_meta",
+    "check_path",
+    "feed_base",
+]

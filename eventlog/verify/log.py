@@ -14,6 +14,7 @@ from eventlog.store.port import LAYOUT
 from eventlog.verify.document import check_document
 from eventlog.verify.events import EventRules, RunSeen
 from eventlog.verify.fault import Fault, id_of, show
+from eventlog.verify.tombstone import check_tombstone
 
 _NUMBER = re.compile(rb"0|[1-9][0-9]{0,15}")
 _RECORD = re.compile(rb"([1-9][0-9]{0,15}):([1-9][0-9]{0,15}):([1-9][0-9]{0,18}):[0-9a-f]{40}")
@@ -132,11 +133,11 @@ class LogCheck:
         self._close()
         yield from self._rules.end_of_operation()
         snapshot = self._snapshot
-        if self.is_deleted and snapshot.last_id is None:
-            self.last = (id_of(snapshot.head.get(b"last", b"")) or self._base)[0]  # its head outlives the log
         for key, found, wanted in snapshot.unlike:
             yield Fault(f"key {key!r}", f"it is a {found}", f"it should be a {wanted}")
-        if not snapshot.unlike:
+        if self.is_deleted:
+            yield from check_tombstone(snapshot.head, snapshot.ops, snapshot.old_ops, snapshot.last_id, snapshot.score)
+        elif not snapshot.unlike:
             yield from self._head()
             yield from self._records()
 
@@ -183,9 +184,9 @@ class LogCheck:
             yield _field(b"base", base, "it should be <version>-<stamp>")
         elif self.base != self._base[0]:
             yield _field(b"base", base, f"the log begins at version {self.base + 1}: it should name {self.base}")
-        if not self.is_deleted and head.get(b"last", base) != self._last_id:
+        if head.get(b"last", base) != self._last_id:
             yield _field(b"last", head.get(b"last"), f"it should be {self._last_id.decode()}, the log's last entry")
-        if head.get(b"state") not in (None, b"deleted"):
+        if b"state" in head:
             yield _field(b"state", head[b"state"], "it should be 'deleted', or not be there")
         for name in _NUMBERS:
             if name in head and not _NUMBER.fullmatch(head[name]):
@@ -256,11 +257,7 @@ class LogCheck:
             ("the operations", snapshot.ops, rotated, self.last),
             ("the old operations", snapshot.old_ops, evicted, rotated),
         ):
-            wanted = (
-                {}
-                if self.is_deleted
-                else {name: found for name, found in self._names.items() if low < found.first <= high}
-            )
+            wanted = {name: found for name, found in self._names.items() if low < found.first <= high}
             for name, value in stored.items():
                 text = name.decode(errors="backslashreplace")
                 yield from self._record(f"record {text!r} of {what}", value, wanted.pop(text, None))
@@ -278,7 +275,7 @@ class LogCheck:
             wrong = f"it names versions {first} to {first + count - 1}"
             yield Fault(where, wrong, f"the log should have them; it ends at version {self.last}")
         elif found is None:
-            if first > self.base and not self.is_deleted:
+            if first > self.base:
                 yield Fault(where, f"it names version {first}", "an operation of that id and age should be in the log")
         elif (first, count, stamp) != found[:3]:
             wanted = ":".join(map(str, found[:3]))

@@ -9,7 +9,20 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from gateway.command import exchange, follow, groups, health, reading, recover, writing
+from gateway.command import (
+    delete,
+    directory,
+    exchange,
+    follow,
+    groups,
+    health,
+    open_calls,
+    projections,
+    reading,
+    recover,
+    usage,
+    writing,
+)
 from gateway.command.options import Data, Durability, Url, exit_codes
 from gateway.command.output import write
 from gateway.command.place import FAILED, note, run
@@ -48,7 +61,7 @@ def _common(
     """What stands before a command."""
 
 
-@app.command(epilog=exit_codes())
+@app.command(epilog=exit_codes(), short_help="Play an agent conversation in both modes.")
 def demo(url: Url = None, data: Data = None, durability: Durability = "everysec") -> None:
     """Play an agent conversation in both modes; show what is kept.
 
@@ -62,13 +75,17 @@ def demo(url: Url = None, data: Data = None, durability: Durability = "everysec"
 app.command("import", epilog=exit_codes({3: "some lines were refused, the others imported"}))(exchange.import_)
 app.command(epilog=exit_codes({1: "an error, or a conversation was left out, told on stderr"}))(exchange.export)
 app.command(epilog=exit_codes())(writing.append)
-app.command(epilog=exit_codes())(reading.log)
+app.command(epilog=exit_codes(), short_help="Show the raw events of a conversation.")(reading.log)
 app.command(epilog=exit_codes())(follow.follow)
 app.add_typer(groups.groups_app, name="groups")
 app.add_typer(groups.parked_app, name="parked")
+app.add_typer(projections.projections_app, name="projections")
+app.command(epilog=exit_codes())(directory.conversations)
+app.command("open-calls", epilog=exit_codes())(open_calls.open_calls)
+app.command(epilog=exit_codes())(usage.usage)
 app.command(epilog=exit_codes())(reading.history)
-app.command(epilog=exit_codes())(reading.explain)
-app.command(epilog=exit_codes())(reading.runs)
+app.command(epilog=exit_codes(), short_help="Show what of a conversation a view keeps, and why.")(reading.explain)
+app.command(epilog=exit_codes(), short_help="Show the runs of a conversation, and who holds them.")(reading.runs)
 app.command(
     epilog=exit_codes({0: "nothing is open, or something was done", 3: "open runs were found, nothing was done"})
 )(recover.recover)
@@ -83,6 +100,7 @@ app.command(
 )(health.doctor)
 app.command(epilog=exit_codes())(writing.rewind)
 app.command(epilog=exit_codes())(writing.compact)
+app.command(epilog=exit_codes())(delete.delete)
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ from eventlog.log import EventLog
 from eventlog.messages import Json
 from eventlog.parking import Parked
 from eventlog.store.beside import readers_beside
+from eventlog.store.views import RESERVED
 from gateway.command.options import AsJson, ConversationId, Data, Durability, Namespace, Tenant, Url, exit_codes
 from gateway.command.output import write, write_json, write_table
 from gateway.command.place import FAILED, fail, note, run
@@ -79,7 +80,7 @@ def list_groups(
     async def read() -> list[GroupStatus]:
         async with _opened(url, data, namespace, durability) as log:
             names = await readers_beside(log.store)[1]().groups()
-            return [await log.group(name).status() for name in names]
+            return [await log.group(name).status() for name in names if not name.startswith(RESERVED)]
 
     found = run(read)
     if as_json:

@@ -16,6 +16,8 @@ import pytest
 import redis
 
 from eventlog import EventLog, user
+from eventlog.store.beside import readers_beside
+from eventlog.store.readers import Hold, Mark, Settings
 from gateway.knocking import why_unreachable
 from tests.doctor.conftest import Start, command, diagnosis, free_port, running, speaking
 
@@ -85,6 +87,37 @@ def test_expired_runs_are_a_warning(start: Start) -> None:
     only(told, "warning", "^1 open runs have expired", None)
     assert told["namespace"]["expired_runs"] == 1
     assert command("doctor", "--url", url(port), "--strict").exit_code == 2
+
+
+def test_a_reader_that_stands_still_is_a_warning_that_tells_how_to_release_it(start: Start) -> None:
+    port = start(*KEEPING)
+
+    async def recording() -> None:
+        async with EventLog.open(url(port), partitions=2) as log:
+            _, open_readers = readers_beside(log.store)
+            readers = open_readers()
+            await log.group("passed", start="now").create()
+            for number in range(6):
+                await log.tenant("t").conversation(f"c{number}").add(user("hello"))
+            await log.group("late").create()
+            for name in ("@history.2", "held"):
+                await readers.create(name, Settings(start=(Mark(1, 1), Mark(1, 1))))
+            for partition in range(2):
+                assert await readers.acquire(Hold("held", partition, "aa"), "me", 60_000)
+            await readers.remove("passed")
+
+    anyio.run(recording)
+    told = diagnosis(url(port))
+    found = {finding["change"]: finding["text"] for finding in told["findings"]}
+    assert set(found) == {"eventlog groups remove late", "eventlog projections drop history"}
+    assert found["eventlog groups remove late"].startswith("group 'late' stands still: nobody holds it, and it has not")
+    assert "has not passed 6 appends in 2 partitions" in found["eventlog groups remove late"]
+    assert found["eventlog projections drop history"].startswith("projection 'history' stands still")
+    still = {one["name"]: (one["lag"], one["since_ms"]) for one in told["readers"]["standing"]}
+    assert still == {"late": (6, None), "@history.2": (4, None)}
+    text = command("doctor", "--url", url(port)).stdout
+    assert "group 'late' stands still" in text
+    assert "  change: eventlog groups remove late\n" in text
 
 
 def test_a_server_that_keeps_nothing_on_disk_is_a_warning(start: Start) -> None:

@@ -9,14 +9,18 @@ import pytest
 from redis.asyncio import from_url
 
 from eventlog import Draft, EventLog, user
+from eventlog.housekeeping import trim_feeds
+from eventlog.identity import partition_of
+from eventlog.store.beside import readers_beside
 from eventlog.store.port import OPERATION_WINDOW
+from eventlog.store.readers import Hold
 from eventlog.store.redis.audit import Audit
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.verification import Verification
 from tests.conftest import CASES
 from tests.history import scenario
 from tests.history.test_golden import OWN
-from tests.verify.conftest import CHAT, LONG, OTHER, Namespace
+from tests.verify.conftest import CHAT, LONG, OTHER, PARTITIONS, Namespace
 
 pytestmark = pytest.mark.anyio
 
@@ -72,13 +76,72 @@ async def test_a_log_that_was_trimmed_to_nothing_is_sound(namespace: Namespace) 
 
 
 async def test_a_deleted_conversation_is_sound_without_its_log(namespace: Namespace) -> None:
-    fields = await namespace.client.hkeys(namespace.chat.head)  # type: ignore[misc]
-    runs = [name for name in fields if name.startswith((b"run:", b"answer:"))]
-    await namespace.client.hdel(namespace.chat.head, *runs)  # type: ignore[misc]
-    await namespace.client.hset(namespace.chat.head, mapping={"open": 0, "state": "deleted"})  # type: ignore[misc]
-    await namespace.client.delete(namespace.chat.log)
+    async with EventLog.open(namespace.url, namespace=namespace.keys.namespace) as log:
+        assert await log.store.delete(CHAT, force=True)
+    assert await namespace.client.exists(namespace.chat.log, namespace.chat.ops, namespace.chat.old_ops) == 0
     assert await namespace.texts() == []
     assert await namespace.texts(CHAT) == []
+    await namespace.client.hset(namespace.chat.head, "confirmed", "delete")  # type: ignore[misc]
+    assert await namespace.texts() == []
+
+
+async def test_a_trimmed_feed_is_sound(namespace: Namespace) -> None:
+    partition = partition_of(CHAT.path, PARTITIONS)
+    async with EventLog.open(namespace.url, namespace=namespace.keys.namespace) as log:
+        store = log.store
+        assert isinstance(store, RedisStore)
+        ends = await store.feed_ends()
+        await log.tenant("red").conversation("new").add(user("hello"))
+        for below in range(2, ends[partition] + 1, 3):
+            await store.trim_feed(partition, below)
+            assert await namespace.texts() == [], below
+            assert await namespace.texts(CHAT) == [], below
+        await store.delete(OTHER, force=True)
+        await store.trim_feed(partition, 10_000)
+        assert await namespace.texts() == []
+
+
+async def test_a_group_that_begins_where_the_feed_was_trimmed_is_sound(namespace: Namespace) -> None:
+    async with EventLog.open(namespace.url, namespace=namespace.keys.namespace) as log:
+        store, open_readers = readers_beside(log.store)
+        await log.group("late", start="now").create()
+        await log.group("new").create()
+        for partition, end in enumerate(await store.feed_ends()):
+            await store.trim_feed(partition, end)
+        assert await namespace.texts() == []
+        await open_readers().acquire(Hold("new", 0, "aa"), "me", 60_000)
+        assert await namespace.texts() == []
+
+
+async def test_trimming_and_deleting_beside_it_give_no_false_alarm(namespace: Namespace) -> None:
+    over = False
+
+    async def write(log: EventLog) -> None:
+        turn = 0
+        while not over:
+            chat = log.tenant("w").conversation(f"c{turn}")
+            for _ in range(3):
+                await chat.add(user("?"), user("!"))
+            if turn % 2:
+                await log.tenant("w").conversation(f"c{turn - 1}").delete()
+            turn += 1
+
+    async def trim(log: EventLog) -> None:
+        store, open_readers = readers_beside(log.store)
+        while not over:
+            await trim_feeds(store, open_readers(), keep=5)
+            await anyio.sleep(0.002)
+
+    async with (
+        EventLog.open(namespace.url, namespace=namespace.keys.namespace) as log,
+        anyio.create_task_group() as group,
+    ):
+        group.start_soon(write, log)
+        group.start_soon(trim, log)
+        for _ in range(6):
+            assert await namespace.texts() == []
+        over = True
+    assert await namespace.texts() == []
 
 
 async def test_writers_beside_it_give_no_false_alarm(namespace: Namespace) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from eventlog.store.conformance.appending import Appending
 from eventlog.store.conformance.cursors import Cursors
+from eventlog.store.conformance.deleting import Deleting
 from eventlog.store.conformance.limiting import Limiting
 from eventlog.store.conformance.order import OrderOfChecks
 from eventlog.store.conformance.readers import ReaderStoreConformance
@@ -19,6 +20,7 @@ from eventlog.store.conformance.runs import Runs
 from eventlog.store.conformance.suite import LIMITS, PARTITIONS, FeedEntry, Suite
 from eventlog.store.conformance.takeovers import TakeOvers
 from eventlog.store.conformance.tenancy import Tenancy
+from eventlog.store.conformance.trimming import Trimming
 from eventlog.store.conformance.views import ViewStoreConformance
 
 __all__ = [
@@ -33,6 +35,17 @@ __all__ = [
 
 
 class LogStoreConformance(
-    Appending, Retries, Runs, TakeOvers, Limiting, Cursors, Tenancy, Reading, OrderOfChecks, Suite
+    Appending,
+    Retries,
+    Runs,
+    TakeOvers,
+    Limiting,
+    Cursors,
+    Tenancy,
+    Reading,
+    OrderOfChecks,
+    Deleting,
+    Trimming,
+    Suite,
 ):
     """Every test of the suite."""

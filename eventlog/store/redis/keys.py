@@ -3,10 +3,14 @@
     {<ns>:<p>}:log:<tenant>/<conversation>    stream; entry id <version>-<stamp>; one field, e: the event's document
     {<ns>:<p>}:head:<tenant>/<conversation>   hash: last, base, updated, state, evicted, rotated,
                                               confirmed, open, and for each open run run:<run> and
-                                              answer:<call version>:<run>
+                                              answer:<call version>:<run>. Of a deleted conversation:
+                                              last, state, why, deleted (when, in ms), confirmed
     {<ns>:<p>}:ops:<tenant>/<conversation>    hash: operation id -> first:count:stamp:digest
     {<ns>:<p>}:old-ops:<tenant>/<conversation>  the generation of operations before
     {<ns>:<p>}:feed                           stream; entry id 0-<seq>; c path, f first, n events, k kinds, s stamp
+                                              of a deleted conversation: f last version + 1, n 0
+    {<ns>:<p>}:feed-base                      hash: seq and stamp of the last trimmed entry; announced: entries
+                                              below this number may be trimmed
     {<ns>:<p>}:conversations                  sorted set: path by the number of its first feed entry
     <ns>:meta                                 hash: layout, partitions
 
@@ -66,6 +70,9 @@ class Keys:
 
     def feed(self, partition: int) -> str:
         return f"{{{self.namespace}:{partition}}}:feed"
+
+    def feed_base(self, partition: int) -> str:
+        return f"{{{self.namespace}:{partition}}}:feed-base"
 
     def conversations(self, partition: int) -> str:
         return f"{{{self.namespace}:{partition}}}:conversations"

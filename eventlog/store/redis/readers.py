@@ -23,6 +23,8 @@ import orjson
 from eventlog.errors import FeedLost, GroupGone, ReaderFenced, Unreadable, ViewMissing
 from eventlog.identity import new_id
 from eventlog.store.readers import Advance, Ask, Counts, Hold, Mark, Member, Place, Roll, Settings, Waiting
+from eventlog.store.redis.cluster import Cluster
+from eventlog.store.redis.polling import poll_feeds
 from eventlog.store.redis.script import Script
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.wire import Wire, pack
@@ -49,7 +51,7 @@ class _ReaderKeys(NamedTuple):
 class RedisReaders:
     """A ``ReaderStore`` on the store's server and in its namespace. It shares the store's connection.
 
-    ``wait`` uses one more, made when it is first called.
+    ``wait`` uses one more, made when it is first called; on a cluster none.
     """
 
     def __init__(self, store: RedisStore) -> None:
@@ -209,10 +211,13 @@ class RedisReaders:
         return bool(await self._run(_ASK, (keys.parked, keys.asked), field, ask.value))
 
     async def wait(self, after: Mapping[int, int], seconds: float) -> dict[int, int]:
+        store, seconds = self._store, min(seconds, self._store._timeout / 2)
+        if isinstance(store._others, Cluster):
+            return {one.partition: one.seq for one in await poll_feeds(store._others, self._keys, after, seconds, 1)}
         if self._waits is None:
             self._waits = Wire(self._store._url, timeout=self._store._timeout)
         waits = self._waits
-        milliseconds = max(1, int(min(seconds, self._store._timeout / 2) * 1000))
+        milliseconds = max(1, int(seconds * 1000))
         feeds = {self._keys.feed(partition): partition for partition in after}
         positions = [f"0-{after[partition]}" for partition in feeds.values()]
         command = pack("XREAD", "COUNT", 1, "BLOCK", milliseconds, "STREAMS", *feeds, *positions)

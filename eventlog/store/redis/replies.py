@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from eventlog.errors import EventLogError, ServerError, ServerUnfit, Unreadable
@@ -70,6 +71,29 @@ def entry(item: Any) -> Entry:
         return _new(Entry, (int(version), int(stamp), fields[1]))
     except (TypeError, ValueError, IndexError) as error:
         raise Unreadable(f"a stream entry does not hold an event: {item!r:.80}") from error
+
+
+def picked(stretches: Iterable[list[Any]], versions: Sequence[int]) -> list[Entry]:
+    """Those of the entries that are wanted. A stretch without a hole is not looked through, but counted off."""
+    found: list[Entry] = []
+    wanted = iter(versions)
+    version = next(wanted, None)
+    for items in stretches:
+        if not items:
+            continue
+        first, last = entry(items[0]).version, entry(items[-1]).version
+        if last - first + 1 == len(items):
+            while version is not None and version <= last:
+                if version >= first:
+                    found.append(entry(items[version - first]))
+                version = next(wanted, None)
+            continue
+        there = {one.version: one for one in map(entry, items)}
+        while version is not None and version <= last:
+            if version in there:
+                found.append(there[version])
+            version = next(wanted, None)
+    return found
 
 
 def feed_entry(partition: int, item: Any) -> FeedEntry:

@@ -7,7 +7,7 @@ from hashlib import sha1
 from importlib.resources import files
 from typing import Any
 
-from eventlog.store.redis.wire import ReplyError, Wire, pack
+from eventlog.store.redis.wire import ReplyError, Way, pack
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Script:
         text = files(__package__).joinpath(name).read_text()
         return cls(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
 
-    async def run(self, wire: Wire, *arguments: str | bytes | int) -> Any:
+    async def run(self, wire: Way, *arguments: str | bytes | int) -> Any:
         """Run it with the number of keys, the keys, and the arguments; return its reply."""
         reply = await wire.execute(pack("EVALSHA", self.sha, *arguments))
         if isinstance(reply, ReplyError) and str(reply).startswith("NOSCRIPT"):

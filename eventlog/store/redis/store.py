@@ -17,23 +17,29 @@ from eventlog.identity import LogId, new_stamp
 from eventlog.store import refusals
 from eventlog.store.port import (
     LAYOUT,
-    OPERATION_WINDOW,
     Append,
     Appended,
     Entry,
-    Expectation,
+    FeedBase,
     FeedEntry,
     Head,
     Limits,
 )
 from eventlog.store.redis import replies
+from eventlog.store.redis.arguments import append_arguments
+from eventlog.store.redis.cluster import Cluster, is_clustered
 from eventlog.store.redis.keys import Keys
+from eventlog.store.redis.polling import poll_feeds
 from eventlog.store.redis.script import Script
-from eventlog.store.redis.wire import ConnectionLost, NotReplicated, Packed, ReplyError, Send, Wire, pack
+from eventlog.store.redis.stretches import stretches
+from eventlog.store.redis.wire import PASSING, ConnectionLost, NotReplicated, Packed, ReplyError, Send, Way, Wire, pack
 
 _APPEND = Script.load("append.lua")
 _RENEW = Script.load("renew.lua")
-_PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
+_DELETE = Script.load("delete.lua")
+_TRIM_FEED = Script.load("trim_feed.lua")
+_TRIMMED_AT_ONCE = 10_000
+"""Feed entries that one step removes, at most: the server does nothing else meanwhile."""
 _MOST_PARTITIONS = 16_384
 _SILENCE = 5.0
 """Seconds after which a server that says nothing counts as gone."""
@@ -41,19 +47,20 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.02, 1.0
 
 
 class RedisStore:
-    """A ``LogStore`` on a server. Make one with ``connect``; it holds two connections, whatever the load."""
+    """A ``LogStore`` on a server or a cluster. Make one with ``connect``; it holds two connections to each server."""
 
     def __init__(self, url: str, keys: Keys, limits: Limits, deadline: float, replicas: int) -> None:
+        self.companions: dict[str, object] = {}
         self._keys = keys
         self._limits = limits
         self._deadline = deadline
         self._replicas = replicas
         self._url = url
         self._timeout = min(_SILENCE, deadline)
-        self._appends = Wire(url, timeout=self._timeout, replicas=replicas)
-        self._others = Wire(url, timeout=self._timeout)
+        self._appends: Way = Wire(url, timeout=self._timeout, replicas=replicas)
+        self._others: Way = Wire(url, timeout=self._timeout)
         self._waits: Wire | None = None
-        """For commands that block; made when one is needed."""
+        """For commands that block; made when one is needed. There is none to a cluster."""
 
     @classmethod
     async def connect(
@@ -77,6 +84,7 @@ class RedisStore:
             raise LayoutMismatch(f"{partitions} partitions: choose 1 to 16,384")
         store = cls(url, Keys(namespace, partitions or 16), limits or Limits(), deadline, replicas)
         try:
+            await store._recognise()
             await store._lay_out(partitions)
         except BaseException:
             await store.close()
@@ -97,7 +105,7 @@ class RedisStore:
             try:
                 reply = await _APPEND.run(
                     self._appends,
-                    *_arguments(
+                    *append_arguments(
                         self._keys, request, stamp, over, retry=sent or request.retry, replicated=bool(self._replicas)
                     ),
                 )
@@ -120,7 +128,7 @@ class RedisStore:
                 if not isinstance(reply, ReplyError):
                     return self._outcome(request, stamp, reply, over)
                 reason = str(reply)
-                if not reason.startswith(_PASSING):
+                if not reason.startswith(PASSING):
                     if sent:
                         break  # an earlier transmission may have been written
                     raise replies.server_error(reason)
@@ -140,7 +148,7 @@ class RedisStore:
         head = self._keys.of_log(log).head
         code, *details = await self._ask(lambda: _RENEW.run(self._others, 1, head, run, fence, lease_ms))
         if code == b"CLOSED":
-            raise refusals.closed(log, run)
+            raise refusals.gone(log) if (await self.head(log)).deleted else refusals.closed(log, run)
         if code == b"FENCED":
             raise refusals.fenced(log, run, details[0].decode(), int(details[1]))
 
@@ -155,6 +163,12 @@ class RedisStore:
             reply = await self._send(pack("XRANGE", key, start, end, "COUNT", count))
         return [replies.entry(item) for item in reply]
 
+    async def pick(self, log: LogId, versions: Sequence[int]) -> list[Entry]:
+        key = self._keys.of_log(log).log
+        commands = [pack("XRANGE", key, str(first), str(last)) for first, last in stretches(versions)]
+        found = await asyncio.gather(*map(self._send, commands))
+        return replies.picked(found, versions)
+
     async def head(self, log: LogId) -> Head:
         reply = await self._send(pack("HGETALL", self._keys.of_log(log).head))
         fields = dict(zip(reply[::2], reply[1::2], strict=True))
@@ -167,6 +181,8 @@ class RedisStore:
                 int(fields.get(b"updated", 0)),
                 fields.get(b"state") == b"deleted",
                 tuple(sorted(runs, key=lambda run: run.first)),
+                fields.get(b"why", b"").decode(),
+                int(fields.get(b"deleted", 0)),
             )
         except ValueError as error:
             raise Unreadable(f"the head of {log} does not hold what it should: {error}; restore it") from error
@@ -182,6 +198,45 @@ class RedisStore:
         reply = await self._send(pack("ZRANGE", key, offset, offset + count - 1))
         return [replies.listed(path) for path in reply]
 
+    async def conversations_after(self, partition: int, after: int, count: int) -> list[tuple[int, LogId]]:
+        if count < 1:
+            return []
+        key = self._keys.conversations(partition)
+        command = pack("ZRANGE", key, f"({after}", "+inf", "BYSCORE", "LIMIT", 0, count, "WITHSCORES")
+        reply = await self._send(command)
+        try:
+            return [(int(seq), replies.listed(path)) for path, seq in zip(reply[::2], reply[1::2], strict=True)]
+        except ValueError as error:
+            raise Unreadable(f"{key} does not hold what it should: {error}; `eventlog verify` names it") from error
+
+    async def delete(
+        self, log: LogId, *, force: bool = False, idle_since_ms: int | None = None, why: str = "deleted"
+    ) -> bool:
+        keys, idle = self._keys.of_log(log), "" if idle_since_ms is None else idle_since_ms
+        options = (why, "1" if force else "", idle, "1" if self._replicas else "")
+        try:
+            code, *details = await self._ask(
+                lambda: _DELETE.run(self._appends, len(keys), *keys, log.path, new_stamp(), *options)
+            )
+        except NotReplicated as error:
+            reply: Any = error.reply
+            code, *details = reply
+            if code == b"DELETED":
+                raise OutcomeUnknown(
+                    f"{refusals.name(log)} is deleted on the primary, but {error}: delete it again to have it "
+                    "confirmed",
+                    "",
+                ) from None
+        if code == b"BUSY":
+            run, holder, since, lease, now = details
+            raise refusals.in_use(log, run.decode(), holder.decode(), int(since), int(lease), int(now))
+        if code == b"UNREADABLE":
+            raise Unreadable(
+                f"a key of {refusals.name(log)} does not hold what it should, and nothing was written: "
+                "`eventlog verify` names it"
+            )
+        return bool(code == b"DELETED")
+
     async def feed_ends(self) -> list[int]:
         return list(await asyncio.gather(*map(self._feed_end, range(self.partitions))))
 
@@ -195,11 +250,42 @@ class RedisStore:
         reply = await self._send(pack("XRANGE", self._keys.feed(partition), f"0-{max(first, 1)}", "+", "COUNT", count))
         return [replies.feed_entry(partition, item) for item in reply]
 
+    async def feed_base(self, partition: int) -> FeedBase:
+        key = self._keys.feed_base(partition)
+        found = await self._send(pack("HMGET", key, "seq", "stamp", "announced"))
+        try:
+            return FeedBase(*(int(number or 0) for number in found))
+        except ValueError as error:
+            raise Unreadable(f"{key} does not hold what it should: {error}; `eventlog verify` names it") from error
+
+    async def announce_trim(self, partition: int, below: int) -> None:
+        await self._trim(partition, below, 0)
+
+    async def trim_feed(self, partition: int, below: int) -> int:
+        total = 0
+        while removed := await self._trim(partition, below, _TRIMMED_AT_ONCE):
+            total += removed
+            if removed < _TRIMMED_AT_ONCE:
+                break
+        return total
+
+    async def _trim(self, partition: int, below: int, most: int) -> int:
+        feed, base = self._keys.feed(partition), self._keys.feed_base(partition)
+        removed = await self._ask(lambda: _TRIM_FEED.run(self._others, 2, feed, base, below, most))
+        if removed == b"UNREADABLE":
+            raise Unreadable(
+                f"{feed} or {base} does not hold what it should, and nothing was trimmed: `eventlog verify` names it"
+            )
+        return int(removed)
+
     async def wait_feeds(self, after: Sequence[int], seconds: float, count: int) -> list[FeedEntry]:
         """As in the port. Waits at most half as long as a silent server is borne with."""
+        seconds = min(seconds, self._timeout / 2)
+        if isinstance(self._others, Cluster):
+            return await poll_feeds(self._others, self._keys, dict(enumerate(after)), seconds, count)
         if self._waits is None:
             self._waits = Wire(self._url, timeout=self._timeout)
-        milliseconds = max(1, int(min(seconds, self._timeout / 2) * 1000))
+        milliseconds = max(1, int(seconds * 1000))
         feeds = [self._keys.feed(partition) for partition in range(self.partitions)]
         positions = [f"0-{seq}" for seq in after]
         command = pack("XREAD", "COUNT", count, "BLOCK", milliseconds, "STREAMS", *feeds, *positions)
@@ -213,6 +299,15 @@ class RedisStore:
             await self._waits.close()
         await self._appends.close()
         await self._others.close()
+
+    async def _recognise(self) -> None:
+        """Take the ways to the nodes where the server is one of a cluster."""
+        if await is_clustered(self._ask, self._others):
+            await self._others.close()
+            home = self._keys.feed(0)  # beside it the groups are kept, whose members' leases are compared with TIME
+            others = Cluster(self._url, home, timeout=self._timeout)
+            self._others = others
+            self._appends = Cluster(self._url, home, timeout=self._timeout, replicas=self._replicas, beside=others)
 
     async def _lay_out(self, partitions: int | None) -> None:
         there = await self._laid_out(self._send)
@@ -231,7 +326,7 @@ class RedisStore:
             reply = await send(packed)
             if not isinstance(reply, ReplyError):
                 return reply
-            if str(reply).startswith(_PASSING):
+            if str(reply).startswith(PASSING):
                 raise ServerUnavailable(f"the server is not ready: {reply}")
             raise replies.server_error(str(reply))
 
@@ -289,53 +384,9 @@ class RedisStore:
                 if not isinstance(reply, ReplyError):
                     return reply
                 reason = str(reply)
-                if not reason.startswith(_PASSING):
+                if not reason.startswith(PASSING):
                     raise replies.server_error(reason)
             if asyncio.get_running_loop().time() + pause > stop:
                 raise ServerUnavailable(f"no answer within {self._deadline:g} s: {reason}")
             await asyncio.sleep(pause)
             pause = min(pause * 2, _LONGEST_PAUSE)
-
-
-def _arguments(
-    keys: Keys, request: Append, stamp: int, over: str | None, *, retry: bool, replicated: bool = False
-) -> tuple[str | bytes | int, ...]:
-    """The keys and arguments of append.lua, in its order."""
-    encoded, expected = request.encoded, request.expected
-    operation: tuple[str | bytes | int, ...] = (
-        6,
-        *keys.of_log(request.log),
-        request.operation_id,
-        encoded.digest,
-        stamp,
-        request.cursor.entry_id,
-        expected.value if isinstance(expected, Expectation) else expected.entry_id,
-        "over" if over else ("retry" if retry else ""),
-        "1" if replicated else "",
-        OPERATION_WINDOW,
-        request.log.path,
-        encoded.kinds,
-        encoded.id_prefix,
-        len(encoded.documents),
-        *(() if over else encoded.documents),
-    )
-    claim = request.claim
-    if claim is None and not request.alone and not request.supersedes:
-        return operation
-    if claim is None:
-        return (*operation, "none", *("",) * 9, "1" if request.alone else "", *request.supersedes)
-    return (
-        *operation,
-        claim.step.value,
-        claim.run,
-        claim.fence,
-        claim.lease_ms,
-        claim.mode,
-        "1" if claim.exclusive else "0",
-        claim.holder,
-        claim.last_call,
-        "1" if claim.closes else "",
-        ",".join(map(str, claim.answers)),
-        "1" if request.alone else "",
-        *request.supersedes,
-    )

@@ -2,8 +2,9 @@
 
 The keys of one conversation are looked at in one transaction; a log's entries up to the last one
 then seen never change. Of the feed, what was there before any log was read must be found in the
-logs, and what the logs hold must be found in the feed as it is afterwards. So a writer beside it
-gives no false alarm.
+logs, and what the logs hold must be found in the feed as it is afterwards, or may have been
+trimmed of it. A conversation that is deleted meanwhile is looked at once more. So a writer beside
+it gives no false alarm.
 """
 
 from __future__ import annotations
@@ -11,11 +12,22 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable, Iterable
 
+import orjson
+
 from eventlog.identity import LogId, partition_of
 from eventlog.store.redis.audit import FAMILIES, Audit, Entry
-from eventlog.verify import Fault, FeedCheck, LogCheck, check_meta, check_path
+from eventlog.verify import (
+    Fault,
+    FeedCheck,
+    LogCheck,
+    check_feed_base,
+    check_mark,
+    check_meta,
+    check_path,
+    feed_base,
+)
 
-_OTHERS = ("reader", "group", "groups", "view")
+_OTHERS = ("reader", "group", "groups", "view", "views")
 """Families of keys that are other files' own; not looked into."""
 
 
@@ -28,6 +40,10 @@ class Verification:
         self._audit = audit
         self._progress = progress
         self._partitions = 0
+        self._bases: dict[int, tuple[int, int]] = {}
+        """The last trimmed entry of each feed that was looked at."""
+        self._readers: set[tuple[int, bytes, bytes]] = set()
+        """(partition, key, group as the key names it) of all readers."""
 
     async def faults(self, conversation: LogId | None = None) -> AsyncIterator[Fault]:
         """Every fault, conversation by conversation, then those of the feed, partition by partition."""
@@ -48,6 +64,8 @@ class Verification:
         for partition, found in paths.items():
             async for fault in self._partition(partition, found, None, strict[partition]):
                 yield fault
+        async for fault in self._marks():
+            yield fault
 
     async def _meta(self) -> AsyncIterator[Fault]:
         audit, owner = self._audit, f"key {self._audit.meta_key.decode()!r}"
@@ -82,7 +100,9 @@ class Verification:
         if match is None or int(match[1]) not in paths:
             return "it fits no pattern of this layout"
         partition, family, path = int(match[1]), match[2].decode(), match[3]
-        if family in _OTHERS or (family in ("feed", "conversations") and path is None):
+        if family == "reader" and path and b":" not in path:
+            self._readers.add((partition, key, path))
+        if family in _OTHERS or (family in ("feed", "feed-base", "conversations") and path is None):
             return None
         if family not in FAMILIES or path is None:
             return "it fits no pattern of this layout"
@@ -126,16 +146,21 @@ class Verification:
 
     async def _log(self, partition: int, path: bytes, feed: FeedCheck) -> AsyncIterator[Fault]:
         snapshot = await self._audit.snapshot(path, partition)
-        check, owner = LogCheck(snapshot), _owner(path)
-        if snapshot.last_id is not None:
+        check, faults = LogCheck(snapshot), list[Fault]()
+        if snapshot.last_id is not None and not check.is_deleted:
             async for page in self._audit.entries(path, partition, snapshot.last_id):
                 for entry_id, fields in page:
-                    for fault in check.take(entry_id, fields):
-                        yield fault._replace(owner=owner)
+                    faults += check.take(entry_id, fields)
                 self.events += len(page)
                 self._progress(self)
-        for fault in check.end():
-            yield fault._replace(owner=owner)
+        faults += check.end()
+        if faults and not check.is_deleted:
+            snapshot = await self._audit.snapshot(path, partition)
+            again = LogCheck(snapshot)
+            if again.is_deleted:  # while its log was read
+                check, faults = again, list(again.end())
+        for fault in faults:
+            yield fault._replace(owner=_owner(path))
         if snapshot.unlike or check.is_deleted:
             feed.pass_over(path)
         else:
@@ -149,7 +174,11 @@ class Verification:
         if found not in ("stream", "none"):
             yield Fault("its type", f"it is a {found}", "it should be a stream", owner)
             return
+        async for fault in self._begin(partition, feed):
+            yield fault
         async for page in self._audit.feed(partition):
+            if (first := _number(page[0][0])) > feed.seq + 1:  # it may have been trimmed while it was read
+                feed.begin(min(feed_base(await self._base_fields(partition))[0], first - 1))
             async for fault in self._unread(partition, page, feed):
                 yield fault
             for entry_id, fields in page:
@@ -159,6 +188,32 @@ class Verification:
                 break
         for path, fault in feed.end():
             yield fault._replace(owner=_owner(path))
+
+    async def _begin(self, partition: int, feed: FeedCheck) -> AsyncIterator[Fault]:
+        """Tells the check where the feed begins; yields what is wrong with what says so."""
+        key = self._audit.key(partition, "feed-base")
+        found, owner = await self._audit.type_of(key), f"key {_text(key)!r}"
+        if found not in ("hash", "none"):
+            yield Fault("its type", f"it is a {found}", "it should be a hash", owner)
+        fields = await self._base_fields(partition)
+        for fault in check_feed_base(fields, await self._feed_end(partition)):
+            yield fault._replace(owner=owner)
+        self._bases[partition] = feed_base(fields)
+        feed.begin(self._bases[partition][0])
+
+    async def _base_fields(self, partition: int) -> dict[bytes, bytes]:
+        key = self._audit.key(partition, "feed-base")
+        return await self._audit.fields(key) if await self._audit.type_of(key) == "hash" else {}
+
+    async def _marks(self) -> AsyncIterator[Fault]:
+        """Marks that lie where a feed was trimmed. They were read after it, and only move away from there."""
+        for partition, key, group in sorted(self._readers):
+            if base := self._bases.get(partition):
+                mark = (await self._audit.fields(key)).get(b"mark")
+                if mark is None:
+                    mark = _start(await self._audit.fields(self._audit.key(0, "group", group)), partition)
+                for fault in check_mark(mark, base) if mark else ():
+                    yield fault._replace(owner=f"key {_text(key)!r}")
 
     async def _unread(self, partition: int, page: Iterable[Entry], feed: FeedCheck) -> AsyncIterator[Fault]:
         """Reads the logs that the feed names and no key or index did."""
@@ -172,6 +227,20 @@ class Verification:
     async def _feed_end(self, partition: int) -> int:
         key = self._audit.key(partition, "feed")
         return await self._audit.feed_end(partition) if await self._audit.type_of(key) == "stream" else 0
+
+
+def _number(entry_id: bytes) -> int:
+    seq = entry_id.partition(b"-")[2]
+    return int(seq) if seq.isdigit() else 0
+
+
+def _start(group: dict[bytes, bytes], partition: int) -> bytes | None:
+    """Where a group without a mark stands; None for the beginning, which is read from the logs."""
+    try:
+        start = orjson.loads(group[b"settings"])["start"][partition].encode()
+    except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        return None
+    return None if start == b"0-0" else bytes(start)
 
 
 def _text(value: bytes) -> str:

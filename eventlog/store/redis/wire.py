@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import hiredis
 import redis.asyncio
@@ -24,6 +24,18 @@ from eventlog.errors import InvalidInput, LogClosed, ServerUnavailable, ServerUn
 Packed = bytes
 Send = Callable[[Packed], Awaitable[Any]]
 ReplyError = hiredis.ReplyError
+PASSING = ("LOADING", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "BUSY ")
+"""How replies begin that say: not now. What was sent was not executed."""
+
+
+class Way(Protocol):
+    """A way to the server, or to the servers of a cluster. ``Wire`` says what each does."""
+
+    greet: Callable[[Send], Awaitable[None]] | None
+
+    async def execute(self, packed: Packed) -> Any: ...
+
+    async def close(self) -> None: ...
 
 
 class ConnectionLost(Exception):
@@ -111,8 +123,9 @@ class _Line(asyncio.Protocol):
         wait: asyncio.Future[Any] = self._loop.create_future()
 
         def deliver(_wait: asyncio.Future[Any]) -> None:
+            lost = wait.exception()
             for (_, reply), (_, waiting) in zip(replies, batch, strict=True):
-                error = reply.exception() or wait.exception()
+                error = reply.exception() or lost
                 if waiting.done():
                     continue
                 if error is not None:
@@ -224,6 +237,20 @@ class Wire:
         if line is None or line.lost is not None:
             line = await self._connected()
         return await line.send(packed)
+
+    async def ask(self, packed: Packed) -> Any:
+        """As ``execute``, with ASKING before it: for a slot that this node of a cluster is being given."""
+        if self._closed:
+            raise LogClosed("the log is closed: open it again")
+        line = self._line
+        if line is None or line.lost is not None:
+            line = await self._connected()
+        # Neither is dropped when the caller is cancelled: an ASKING alone would let the next command in.
+        both = asyncio.gather(line.send(pack("ASKING")), line.send(packed), return_exceptions=True)
+        _, reply = await asyncio.shield(both)
+        if isinstance(reply, BaseException) and not isinstance(reply, ReplyError):
+            raise reply
+        return reply
 
     async def close(self) -> None:
         """Close the connection; whoever still waits on it gets ``ConnectionLost`` or ``LogClosed``."""
