@@ -23,6 +23,7 @@ from eventlog.store.readers import BEGINNING, NEVER, Advance, Counts, Hold, Mark
 from eventlog.store.views import ViewId, ViewStore, Writing
 from projections.progress import Scan
 from projections.projection import Projection
+from projections.scanning import next_conversations
 from projections.syncing import CannotApply, Piece, bring_up
 
 _log = logging.getLogger("eventlog.projections")
@@ -170,7 +171,7 @@ class Partition:
 
     async def _scan(self, scan: Scan) -> Scan:
         """Bring the next conversations up to their logs, in the order of their first appends."""
-        page = await self._store.conversations_after(self._number, scan.after, _SCANNED)
+        page = await next_conversations(self._store, self._number, scan.after, _SCANNED)
         replaying = True
         if page:
             logs = [log for _, log in page if log.path not in self._waiting]

@@ -6,8 +6,9 @@ import asyncio
 from random import Random
 
 from eventlog import EventLog
-from eventlog.events import Event
-from eventlog.identity import LogId
+from eventlog.errors import OutcomeUnknown, ServerUnavailable
+from eventlog.events import Draft, Event
+from eventlog.identity import LogId, new_id
 from tests.history.strategies import _DOING, Builder, Choice
 from tests.projections.world import append, drafts
 
@@ -37,9 +38,20 @@ class Lives:
         new = drafts(writer.events[before:])
         while new:
             size = self.chance.randint(1, 4)
-            await append(self.log.store, log_id, new[:size])
+            await self._append(log_id, new[:size])
             del new[:size]
         return len(writer.events) - before
+
+    async def _append(self, log_id: LogId, new: list[Draft]) -> None:
+        """Once, however often the server is away."""
+        operation = new_id()
+        while True:
+            try:
+                await append(self.log.store, log_id, new, operation)
+            except (ServerUnavailable, OutcomeUnknown):
+                await asyncio.sleep(0.01)
+            else:
+                return
 
     async def delete_one(self) -> None:
         """Delete a conversation for good."""
