@@ -59,7 +59,11 @@ def databases(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 def test_the_sessions_of_the_sdk_and_ours_pass_the_same_tests(sdist: Path, databases: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "openai_sessions_plugin", "-p", "no:cacheprovider", SESSIONS]
-    environment = {**os.environ, "PYTHONPATH": str(HERE), "EVENTLOG_TEST_SOCKET": str(databases)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join((str(HERE), str(HERE.parents[1]))),
+        "EVENTLOG_TEST_SOCKET": str(databases),
+    }
     done = subprocess.run(command, cwd=sdist, env=environment, capture_output=True, text=True, timeout=110, check=False)
     print(done.stdout[-4000:])
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
