@@ -21,6 +21,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python -m benchmarks.history
 	$(BIN)/python -m benchmarks.follow
 	$(BIN)/python -m benchmarks.groups
+	$(BIN)/python -m benchmarks.projections
 
 chaos: $(VENV)/.installed
 	CHAOS_SECONDS=$${CHAOS_SECONDS:-300} $(BIN)/python -m chaos

@@ -13,9 +13,9 @@ from eventlog.errors import GroupGone, InvalidInput
 from eventlog.identity import LogId, check_id, partition_of
 from eventlog.member import Member, finish
 from eventlog.parking import Parked, parked_field
-from eventlog.reader import Reader, Store
+from eventlog.reader import Reader, Store, ends_of
 from eventlog.sharing import Backoff
-from eventlog.store.readers import Ask, Mark, Place, ReaderStore, Roll, Settings
+from eventlog.store.readers import Ask, Place, ReaderStore, Roll, Settings
 from eventlog.work import Handler, Work
 from eventlog.worker import Worker
 
@@ -93,7 +93,7 @@ class ConsumerGroup:
         try:
             settings = await self._readers.settings(self.name)
         except GroupGone:
-            start = await self._ends() if self._start == "now" else ()
+            start = await ends_of(self._store) if self._start == "now" else ()
             settings = await self._readers.create(self.name, Settings(self._tenant, start))
         if settings.tenant != self._tenant:
             raise InvalidInput(
@@ -269,15 +269,8 @@ class ConsumerGroup:
     async def _partition(self, settings: Settings, partition: int, end: int) -> PartitionStatus:
         place = await self._readers.place(self.name, partition)
         counts = await self._readers.counts(self.name, partition)
-        mark = place.mark or settings.mark(partition)
+        mark = place.stands(settings.mark(partition))
         return PartitionStatus(partition, place, end, end - mark.seq, counts.waiting, counts.parked)
-
-    async def _ends(self) -> tuple[Mark, ...]:
-        marks = []
-        for partition, end in enumerate(await self._store.feed_ends()):
-            newest = await self._store.read_feed(partition, end, 1) if end else []
-            marks.append(Mark(newest[0].seq, newest[0].stamp) if newest else Mark(0, 0))
-        return tuple(marks)
 
 
 def _checked(lease: float) -> float:

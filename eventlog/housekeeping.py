@@ -30,7 +30,7 @@ from eventlog.store.readers import ReaderStore
 _PAGE = 100
 
 
-class Standing(NamedTuple):
+class StillReader(NamedTuple):
     """A reader that stands still and so holds its feed: it has not passed everything, and nobody is at it."""
 
     name: str
@@ -81,7 +81,7 @@ async def _below(readers: ReaderStore, wanted: dict[int, int]) -> dict[int, int]
             continue  # removed since: its marks hold nothing any more
         places = await asyncio.gather(*(readers.place(group, partition) for partition in wanted))
         for partition, place in zip(wanted, places, strict=True):
-            mark = settings.mark(partition) if place.mark is None else place.mark
+            mark = place.stands(settings.mark(partition))
             below[partition] = min(below[partition], mark.seq)
     return below
 
@@ -111,7 +111,9 @@ async def expire(store: Store, idle: timedelta, partitions: Iterable[int] | None
     return count
 
 
-async def standing_still(store: Store, readers: ReaderStore, *, patience: timedelta = timedelta(0)) -> list[Standing]:
+async def standing_still(
+    store: Store, readers: ReaderStore, *, patience: timedelta = timedelta(0)
+) -> list[StillReader]:
     """The readers that hold a feed though nobody is at them, the furthest behind first.
 
     A group with living members is not among them: its members take every partition up. ``patience``
@@ -119,7 +121,7 @@ async def standing_still(store: Store, readers: ReaderStore, *, patience: timede
     """
     ends, now = await store.feed_ends(), await store.now_ms()
     latest = now - int(patience.total_seconds() * 1000)
-    found: list[Standing] = []
+    found: list[StillReader] = []
     for group in await readers.groups():
         try:
             settings, roll = await readers.settings(group), await readers.roll(group)
@@ -129,7 +131,7 @@ async def standing_still(store: Store, readers: ReaderStore, *, patience: timede
             continue
         places = await asyncio.gather(*(readers.place(group, partition) for partition in range(len(ends))))
         for partition, place in enumerate(places):
-            mark = settings.mark(partition) if place.mark is None else place.mark
+            mark = place.stands(settings.mark(partition))
             if ends[partition] > mark.seq and place.lease_ms <= latest:
-                found.append(Standing(group, partition, ends[partition] - mark.seq, place.lease_ms))
+                found.append(StillReader(group, partition, ends[partition] - mark.seq, place.lease_ms))
     return sorted(found, key=lambda one: (-one.lag, one.name, one.partition))

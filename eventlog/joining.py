@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from eventlog.errors import ConversationDeleted
 from eventlog.identity import Cursor, LogId
-from eventlog.reader import Reader, Store, read_checked
+from eventlog.reader import Reader, Store, ends_of, read_checked
 from eventlog.store.port import FeedEntry
 from eventlog.store.readers import BEGINNING, Mark
 
@@ -27,11 +27,9 @@ async def join(store: Store, reader: Reader, concerns: Callable[[LogId], bool]) 
     registered, and without a mark. Raises ``LogLost`` or ``Truncated``.
     """
     partition = reader.hold.partition
-    end = (await store.feed_ends())[partition]
-    newest = await store.read_feed(partition, end, 1) if end else []
-    if not newest:
-        return BEGINNING, {}
-    mark = Mark(newest[0].seq, newest[0].stamp)
+    mark = (await ends_of(store))[partition]
+    if mark == BEGINNING:
+        return mark, {}
     # First the heads, then what the feed names behind the mark: of a conversation that it does not name there,
     # nothing was appended between the mark and its head.
     passed = {log: last for log, last in (await _heads(store, partition, mark.seq)).items() if concerns(log)}

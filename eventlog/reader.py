@@ -34,7 +34,7 @@ class Reader:
     ) -> None:
         self.hold = hold
         self.generation = place.generation
-        self.mark = start if place.mark is None else place.mark
+        self.mark = place.stands(start)
         """The last entry passed; where the group began when no mark was ever written."""
         self.left = place.window
         """The last entry that a former holder handed over and did not settle; 0: there is none."""
@@ -155,6 +155,15 @@ class Reader:
             "group that is removed and made again starts anew",
             Cursor(self.mark.seq, self.mark.stamp, f"{partition:08x}"),
         )
+
+
+async def ends_of(store: FeedStore) -> tuple[Mark, ...]:
+    """For each partition the mark of its feed's newest entry: that of who has passed all there is now."""
+    marks = []
+    for partition, end in enumerate(await store.feed_ends()):
+        newest = await store.read_feed(partition, end, 1) if end else []
+        marks.append(Mark(newest[0].seq, newest[0].stamp) if newest else BEGINNING)
+    return tuple(marks)
 
 
 async def read_checked(store: LogStore, log: LogId, first: int, last: int) -> list[Entry]:

@@ -17,6 +17,7 @@ from projections.following import follow as follow  # noqa: PLC0414  part of thi
 from projections.maintained import for_call as maintained_for_call
 from projections.maintained import load as load_maintained
 from projections.reference import reference_of
+from projections.sending import sending
 from projections.showing import show
 from projections.transcript import transcript
 from projections.view import View
@@ -81,20 +82,12 @@ async def for_call(call: ServiceCall) -> list[Message]:
     events = await _events(conversation, call.started.version)
     tag = conversation.log.tag
     ledger = Ledger.of(events)
-    sends = [version for version in call.sends if ledger.can_be_sent(version)]
+    lookup = {event.version: event for event in events}
     if call.continues is not None:
-        return group([events[version - 1] for version in sends], tag)
-    rows = [reference_of(row) for row in ledger.view]
-    messages, _ = view_messages(rows, by_version(events), tag)
-    seen = {version for row in rows for version in row.versions}
+        return group([lookup[version] for version in call.sends if ledger.can_be_sent(version)], tag)
     run = ledger.state.runs.get(call.run.id)
-    for unit in run.units if run else ():
-        inputs = [version for version in unit.sends if version not in seen and ledger.can_be_sent(version)]
-        messages += group([events[version - 1] for version in inputs], tag)
-        messages += group([events[item.version - 1] for item in unit.outputs], tag)
-        seen.update(inputs)
-        seen.update(item.version for item in unit.outputs)
-    return messages + group([events[version - 1] for version in sends if version not in seen], tag)
+    rows = [reference_of(row) for row in ledger.view]
+    return sending(rows, run.units if run else (), call.sends, lookup, tag)
 
 
 async def _events(conversation: Conversation, at: int | None) -> list[Event]:

@@ -16,7 +16,7 @@ from eventlog.errors import InvalidInput
 from eventlog.identity import LogId, check_id
 from eventlog.log import Tenant
 from eventlog.messages import Json
-from eventlog.store.views import Contents, Found
+from eventlog.store.views import Contents, Found, ViewId
 from projections.index import check, how_far, page, walk
 from projections.live import Live
 from projections.page import AsOf, Index, Page, cut
@@ -171,15 +171,12 @@ async def usage(
     live = Live.of(tenant.store)
     view = await live.view(USAGE)
     as_of = await how_far(live.store, live.readers, view)
-    partitions = range(live.store.partitions)
-    parts = await asyncio.gather(*(live.views.totals(view, partition, tenant.id) for partition in partitions))
     rows: dict[tuple[str | None, ...], dict[str, int]] = {}
-    for sums in parts:
-        for packed, amount in sums.items():
-            name = SumName.unpack(packed)
-            if _is_within(name.day, first, last):
-                row = rows.setdefault(tuple(getattr(name, dimension) for dimension in by), {})
-                row[name.field] = row.get(name.field, 0) + amount
+    for packed, amount in (await _totals(live, view, tenant.id)).items():
+        name = SumName.unpack(packed)
+        if _is_within(name.day, first, last):
+            row = rows.setdefault(tuple(getattr(name, dimension) for dimension in by), {})
+            row[name.field] = row.get(name.field, 0) + amount
     ordered = sorted(rows.items(), key=lambda item: [(value is not None, value or "") for value in item[0]])
     return UsageReport(tuple(_row(dict(zip(by, values, strict=True)), sums) for values, sums in ordered), as_of)
 
@@ -187,13 +184,7 @@ async def usage(
 async def totals(tenant: Tenant, projection: Projection[Any]) -> dict[str, int]:
     """The sums of a projection over all of the tenant's conversations. Raises ``ViewMissing``."""
     live = Live.of(tenant.store)
-    view = await live.view(projection)
-    found: dict[str, int] = {}
-    partitions = range(live.store.partitions)
-    for part in await asyncio.gather(*(live.views.totals(view, partition, tenant.id) for partition in partitions)):
-        for name, amount in part.items():
-            found[name] = found.get(name, 0) + amount
-    return found
+    return await _totals(live, await live.view(projection), tenant.id)
 
 
 async def entries(
@@ -264,6 +255,16 @@ def _lines(log: LogId, contents: Contents | None, index: str) -> list[Found]:
         for key, filed in entries.items()
         if index in filed.under
     ]
+
+
+async def _totals(live: Live, view: ViewId, tenant: str) -> dict[str, int]:
+    """A view's totals of a tenant, over all partitions."""
+    found: dict[str, int] = {}
+    partitions = range(live.store.partitions)
+    for part in await asyncio.gather(*(live.views.totals(view, partition, tenant) for partition in partitions)):
+        for name, amount in part.items():
+            found[name] = found.get(name, 0) + amount
+    return found
 
 
 def _row(by: Mapping[str, str | None], sums: Mapping[str, int]) -> UsageRow:

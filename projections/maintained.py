@@ -5,7 +5,7 @@ Whatever the view cannot tell is told by folding the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -18,11 +18,12 @@ from eventlog.identity import Cursor, LogId
 from eventlog.messages import Message
 from eventlog.store.port import Entry, LogStore
 from eventlog.store.views import PAGE
-from projections.assembly import group, view_messages
+from projections.assembly import view_messages
 from projections.live import Live
 from projections.reference import Reference
+from projections.sending import sending
 from projections.showing import show
-from projections.standing import SPOKEN, Standing
+from projections.standing import Standing
 from projections.view import View
 from projections.views.history import HISTORY
 
@@ -80,21 +81,9 @@ async def for_call(conversation: Conversation, run: str, sends: Sequence[int], s
     found = await _maintained(conversation, None, started, sends)
     if found is None:
         return None
-    events, tag = found.events, conversation.log.tag
-    messages, _ = view_messages(found.rows, events, tag)
-    seen = {version for row in found.rows for version in row.versions}
     open_run = found.standing.state.runs.get(run)
-    for unit in open_run.units if open_run else ():
-        messages += group([events[version] for version in unit.sends if _is_new(events, version, seen)], tag)
-        messages += group([events[item.version] for item in unit.outputs], tag)
-        seen.update(unit.sends)
-        seen.update(item.version for item in unit.outputs)
-    return messages + group([events[version] for version in sends if _is_new(events, version, seen)], tag)
-
-
-def _is_new(events: Mapping[int, Event], version: int, seen: Set[int]) -> bool:
-    """Whether a message, call or result stands there that was not sent before."""
-    return version not in seen and version in events and events[version].type in SPOKEN
+    units = open_run.units if open_run else ()
+    return sending(found.rows, units, sends, found.events, conversation.log.tag)
 
 
 async def _maintained(

@@ -9,8 +9,10 @@ from eventlog.store.views import ViewId
 
 async def mark_of(readers: ReaderStore, view: ViewId, partition: int) -> Mark:
     """Where the reader of a partition stands: where it began, when no mark was ever written. Raises ``GroupGone``."""
-    mark = (await readers.place(view.group, partition)).mark
-    return (await readers.settings(view.group)).mark(partition) if mark is None else mark
+    place = await readers.place(view.group, partition)
+    if place.mark is not None:
+        return place.mark
+    return (await readers.settings(view.group)).mark(partition)
 
 
 async def has_passed(store: Store, partition: int, mark: Mark, end: int) -> bool:

@@ -10,20 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from eventlog.errors import Gap, ProjectionStopped
 from eventlog.events import Event
 from eventlog.identity import LogId
 from eventlog.parking import MOST_ERROR, Parked, parked_field, parse_field
-from eventlog.reader import Reader, Store
+from eventlog.reader import Reader, Store, ends_of
 from eventlog.store.port import FeedEntry
-from eventlog.store.readers import BEGINNING, NEVER, Advance, Counts, Hold, Mark, ReaderStore, Waiting
+from eventlog.store.readers import NEVER, Advance, Counts, Hold, Mark, ReaderStore, Waiting
 from eventlog.store.views import ViewId, ViewStore, Writing
 from projections.progress import Scan
 from projections.projection import Projection
-from projections.scanning import next_conversations
 from projections.syncing import CannotApply, Piece, bring_up
 
 _log = logging.getLogger("eventlog.projections")
@@ -31,7 +30,6 @@ _SIDE_BY_SIDE = 8
 """Conversations that are read at the same time."""
 _SCANNED = 100
 """Conversations of a scan that are written in one step."""
-_DELETED = "conversation-deleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +70,11 @@ class Task:
     after: Callable[[Applied], Awaitable[None]] | None
     is_live: Callable[[], bool]
     paused: bool = False
-    group: str = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.group = self.view.group
+    @property
+    def group(self) -> str:
+        """The name of the view's readers."""
+        return self.view.group
 
 
 class Partition:
@@ -171,18 +170,17 @@ class Partition:
 
     async def _scan(self, scan: Scan) -> Scan:
         """Bring the next conversations up to their logs, in the order of their first appends."""
-        page = await next_conversations(self._store, self._number, scan.after, _SCANNED)
-        replaying = True
+        page = await self._store.conversations_after(self._number, scan.after, _SCANNED)
         if page:
             logs = [log for _, log in page if log.path not in self._waiting]
-            self._tell("scanning", len(logs), replaying=replaying)
-            pieces = await self._bring_up(logs, replaying=replaying)
+            self._tell("scanning", len(logs), replaying=True)
+            pieces = await self._bring_up(logs, replaying=True)
             scan = scan.past(page[-1][0], len(page))
         else:
             pieces = await self._sweep() if scan.checks else []
             scan = scan.ended()
-        await self._commit(pieces, None, replaying=replaying, scanned=scan)
-        self._tell("scanned", len(pieces), sum(piece.applied for piece in pieces), replaying=replaying)
+        await self._commit(pieces, None, replaying=True, scanned=scan)
+        self._tell("scanned", len(pieces), sum(piece.applied for piece in pieces), replaying=True)
         return scan
 
     async def _sweep(self) -> list[Piece]:
@@ -198,10 +196,8 @@ class Partition:
         """The feed lost what the mark names: note where it ends now, then compare every conversation with its log."""
         _log.error("view %s: partition %d: %s; every conversation is compared with its log", *self._named(), error)
         self._tell("lost")
-        seq = (await self._store.feed_ends())[self._number]
-        newest = await self._store.read_feed(self._number, seq, 1) if seq else []
+        end = (await ends_of(self._store))[self._number]
         scan = Scan(checks=True)
-        end = Mark(newest[0].seq, newest[0].stamp) if newest else BEGINNING
         await self._commit([], end, replaying=True, scanned=scan)
         return scan
 
@@ -213,7 +209,7 @@ class Partition:
         entries = self._cut(entries)
         self._tell("fetched", len({entry.log for entry in entries}), sum(entry.events for entry in entries))
         replaying = not self._task.is_live()
-        gone = {entry.log for entry in entries if entry.kinds == _DELETED}
+        gone = {entry.log for entry in entries if entry.is_deletion}
         logs = dict.fromkeys(entry.log for entry in entries if entry.log not in gone)
         pieces = await self._bring_up([log for log in logs if log.path not in self._waiting], replaying=replaying)
         pieces += [Piece(log, Writing(log, None), []) for log in gone]
@@ -292,7 +288,7 @@ class Partition:
         for log, failure in failures:
             self._note(step, log, failure)
         writings = [piece.writing for piece in pieces if piece.writing is not None]
-        view, stop = self._task.view, failures and not self._task.waits
+        view, stop = self._task.view, bool(failures) and not self._task.waits
 
         async def write(hold: Hold, advance: Advance, lease_ms: int) -> Counts:
             text = None if scanned is None or stop else str(scanned)

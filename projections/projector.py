@@ -11,8 +11,8 @@ from eventlog.errors import GroupGone, InvalidInput, ProjectionStopped, ViewMiss
 from eventlog.identity import check_id
 from eventlog.log import EventLog
 from eventlog.member import Member, finish
-from eventlog.reader import Reader
-from eventlog.store.readers import Mark, Settings
+from eventlog.reader import Reader, ends_of
+from eventlog.store.readers import Settings
 from eventlog.store.views import ViewId
 from projections.live import Live
 from projections.marks import has_passed, mark_of
@@ -229,7 +229,7 @@ class Projector:
         """Be a member of the readers of this generation. Its marks are registered before anything is scanned."""
         live, view = self._live, ViewId(projection.name, generation.number)
         if generation.state == "building":
-            await live.readers.create(view.group, Settings(None, await self._ends()))
+            await live.readers.create(view.group, Settings(None, await ends_of(live.store)))
             await live.views.create(view)
             live.forget(projection.name)
             if (await live.record(projection.name)).get(view.generation) is None:
@@ -253,13 +253,6 @@ class Projector:
             await Member(live.store, readers, settings, task, hire, lease=self._lease, poll=self._poll).run()
         finally:
             await finish(readers.close())
-
-    async def _ends(self) -> tuple[Mark, ...]:
-        marks = []
-        for partition, end in enumerate(await self._live.store.feed_ends()):
-            newest = await self._live.store.read_feed(partition, end, 1) if end else []
-            marks.append(Mark(newest[0].seq, newest[0].stamp) if newest else Mark(0, 0))
-        return tuple(marks)
 
     async def _flip_when_whole(
         self, projection: Projection[Any], generation: Generation, goals: dict[int, list[int]]

@@ -220,8 +220,9 @@ async def _partition(live: Live, view: ViewId, partition: int, end: int, start: 
     scan = Scan.parse(await live.views.progress(view, partition))
     place = await live.readers.place(view.group, partition)
     counts = await live.readers.counts(view.group, partition)
-    mark = start if place.mark is None else place.mark
-    return PartitionProgress(partition, mark.seq, end, scan, place.holder, place.lease_ms, counts.waiting)
+    return PartitionProgress(
+        partition, place.stands(start).seq, end, scan, place.holder, place.lease_ms, counts.waiting
+    )
 
 
 async def _failures(live: Live, view: ViewId, partition: int) -> list[Parked]:

@@ -19,7 +19,6 @@ from projections.difference import Difference, Line, difference, lines_of
 from projections.live import Live
 from projections.marks import has_passed, mark_of
 from projections.projection import Projection
-from projections.scanning import next_conversations
 
 _PAGE = 500
 _LOOKS = 5
@@ -71,7 +70,7 @@ class Verifying:
     async def _conversations(self, partition: int) -> AsyncIterator[LogId]:
         """All that have a log, or of which something is kept."""
         after, seen = 0, set[LogId]()
-        while page := await next_conversations(self._live.store, partition, after, _PAGE):
+        while page := await self._live.store.conversations_after(partition, after, _PAGE):
             for _, log in page:
                 seen.add(log)
                 yield log

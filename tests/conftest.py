@@ -13,6 +13,8 @@ import pytest
 from eventlog import EventLog
 from tests import servers
 
+pytest.register_assert_rewrite("eventlog.store.conformance")  # failures of the shipped suite tell as much as others
+
 CASES = Path(__file__).parents[2] / "shared" / "cases" / "history.json"
 
 

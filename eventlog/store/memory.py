@@ -138,7 +138,8 @@ class MemoryStore:
 
     async def conversations_after(self, partition: int, after: int, count: int) -> list[tuple[int, LogId]]:
         found = [(seq, LogId.of_path(path)) for path, seq in self._conversations[partition].items() if seq > after]
-        return found[: max(count, 0)]
+        page = found[: max(count, 0)]
+        return page + [one for one in found[len(page) :] if page and one[0] == page[-1][0]]
 
     async def delete(
         self, log: LogId, *, force: bool = False, idle_since_ms: int | None = None, why: str = "deleted"

@@ -248,8 +248,9 @@ class LogStore(Protocol):
         ...
 
     async def conversations_after(self, partition: int, after: int, count: int) -> list[tuple[int, LogId]]:
-        """A page of the partition's conversations, each with the number of its first feed entry: those > ``after``.
+        """About ``count`` of the partition's conversations with the numbers > ``after`` of their first feed entries.
 
+        A server that lost the feed's end gives numbers again: all of one number come together.
         Going on after the last number given misses none and gives none twice, also while others are deleted.
         """
         ...

@@ -116,6 +116,10 @@ class Place(NamedTuple):
     window: int = 0
     """The last entry that was handed over, when that is behind the mark; else 0."""
 
+    def stands(self, start: Mark) -> Mark:
+        """Its mark; ``start`` while none was written: where the group began in this partition."""
+        return start if self.mark is None else self.mark
+
 
 class Counts(NamedTuple):
     """How many conversations wait, how many events are parked, and what was asked and not yet done."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -11,14 +10,13 @@ import typer
 
 from eventlog.consumer_group import ConsumerGroup, GroupStatus, PartitionStatus
 from eventlog.identity import LogId
-from eventlog.log import EventLog
 from eventlog.messages import Json
 from eventlog.parking import Parked
 from eventlog.store.beside import readers_beside
 from eventlog.store.views import RESERVED
 from gateway.command.options import AsJson, ConversationId, Data, Durability, Namespace, Tenant, Url, exit_codes
 from gateway.command.output import write, write_json, write_table
-from gateway.command.place import FAILED, fail, note, run
+from gateway.command.place import FAILED, fail, note, opened, run
 from gateway.command.runs import moment
 from gateway.command.summary import one_line
 
@@ -37,14 +35,6 @@ parked_app = typer.Typer(
 )
 
 
-@asynccontextmanager
-async def _opened(url: str | None, data: Path | None, namespace: str, durability: str) -> AsyncIterator[EventLog]:
-    async with EventLog.open(url or None, data=data, namespace=namespace, durability=durability) as log:
-        for line in log.notes:
-            note(line)
-        yield log
-
-
 def _with_group(
     url: str | None,
     data: Path | None,
@@ -56,7 +46,7 @@ def _with_group(
     """What ``work`` makes of a group; one that is not there ends the command."""
 
     async def with_group() -> T:
-        async with _opened(url, data, namespace, durability) as log:
+        async with opened(url, data, namespace, durability) as log:
             group = log.group(name)
             await group.status()
             return await work(group)
@@ -78,7 +68,7 @@ def list_groups(
         return
 
     async def read() -> list[GroupStatus]:
-        async with _opened(url, data, namespace, durability) as log:
+        async with opened(url, data, namespace, durability) as log:
             names = await readers_beside(log.store)[1]().groups()
             return [await log.group(name).status() for name in names if not name.startswith(RESERVED)]
 

@@ -21,6 +21,15 @@ T = TypeVar("T")
 FAILED, REFUSED_LINES, INTERRUPTED = 1, 3, 130
 
 
+@asynccontextmanager
+async def opened(url: str | None, data: Path | None, namespace: str, durability: str) -> AsyncIterator[EventLog]:
+    """The log, with what a person should know of its server said on stderr."""
+    async with EventLog.open(url or None, data=data, namespace=namespace, durability=durability) as log:
+        for line in log.notes:
+            note(f"warning: {line}")
+        yield log
+
+
 @dataclass(frozen=True)
 class Place:
     """A tenant of a log on some server."""
@@ -34,11 +43,7 @@ class Place:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Tenant]:
         """The tenant, while the log is open."""
-        async with EventLog.open(
-            self.url or None, data=self.data, namespace=self.namespace, durability=self.durability
-        ) as log:
-            for line in log.notes:
-                note(f"warning: {line}")
+        async with opened(self.url, self.data, self.namespace, self.durability) as log:
             yield log.tenant(self.tenant)
 
     def on(self, conversation: str, work: Callable[[Conversation], Awaitable[T]]) -> T:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -11,17 +10,17 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from eventlog.errors import EventLogError, InvalidInput, ProjectionStopped
-from eventlog.log import EventLog
 from eventlog.store.views import ViewId
 from gateway.command.duration import parse_duration
 from gateway.command.options import AsJson, Data, Durability, Namespace, Url, exit_codes
 from gateway.command.output import write, write_json, write_table
 from gateway.command.own_projections import chosen, known_projections
-from gateway.command.place import FAILED, INTERRUPTED, note
+from gateway.command.place import FAILED, INTERRUPTED, note, opened
 from gateway.command.place import run as run_work
 from gateway.command.projecting import Keeping, keep, logged
 from gateway.command.rebuilding import Rebuilding, Ticker, shown
-from gateway.command.standing import (
+from gateway.command.summary import many, one_line
+from gateway.command.view_rows import (
     GENERATION,
     PARTITION,
     compared,
@@ -34,7 +33,6 @@ from gateway.command.standing import (
     unbuilt_json,
     unbuilt_row,
 )
-from gateway.command.summary import many, one_line
 from projections import status
 from projections.live import Live
 from projections.projection import Projection
@@ -73,19 +71,11 @@ projections_app = typer.Typer(
 )
 
 
-@asynccontextmanager
-async def _opened(url: str | None, data: Path | None, namespace: str, durability: str) -> AsyncIterator[EventLog]:
-    async with EventLog.open(url or None, data=data, namespace=namespace, durability=durability) as log:
-        for line in log.notes:
-            note(f"warning: {line}")
-        yield log
-
-
 def _with_live(
     url: str | None, data: Path | None, namespace: str, durability: str, work: Callable[[Live], Awaitable[T]]
 ) -> T:
     async def with_live() -> T:
-        async with _opened(url, data, namespace, durability) as log:
+        async with opened(url, data, namespace, durability) as log:
             return await work(Live.of(log.store))
 
     return run_work(with_live)
@@ -130,7 +120,7 @@ def run(
     how = Keeping(on_error.value, batch, lease, once, trim_feed, idle)
 
     async def work() -> bool:
-        async with _opened(url, data, namespace, durability) as log:
+        async with opened(url, data, namespace, durability) as log:
             return await keep(log, projections, how)
 
     with logged():
@@ -220,7 +210,7 @@ def rebuild(
     projections = _chosen([name], module)
 
     async def work() -> tuple[Generation, Rebuilding] | None:
-        async with _opened(url, data, namespace, durability) as log:
+        async with opened(url, data, namespace, durability) as log:
             rebuilding = Rebuilding(Live.of(log.store))
             projector = Projector(log, projections, on_error=on_error.value, batch=batch, told=rebuilding.take)
             try:
