@@ -12,7 +12,7 @@ import orjson
 
 from eventlog.codec import decode
 from eventlog.conversation import Conversation
-from eventlog.errors import InvalidInput
+from eventlog.errors import InvalidInput, ServerUnfit
 from eventlog.events import Event
 from eventlog.identity import Cursor, LogId
 from eventlog.messages import Message
@@ -101,7 +101,10 @@ async def _maintained(
     view = await live.find(HISTORY)
     if view is None:
         return None
-    snapshot = await live.views.read(view, log, newest)
+    try:
+        snapshot = await live.views.read(view, log, newest)
+    except ServerUnfit:
+        return None  # a user may be allowed to read the log, and no view
     if not snapshot.present:
         live.forget(HISTORY.name)
     if snapshot.kept is None or (until is not None and snapshot.kept.cursor.version > until.version):

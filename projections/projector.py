@@ -282,10 +282,12 @@ def _with_building(before: Record, projection: Projection[Any], now_ms: int) -> 
 
 async def _end(tasks: Collection[asyncio.Task[None]]) -> None:
     """Cancel the tasks and wait until they have ended; what went wrong in one that is not wanted is only noted."""
-    for task in tasks:
+    running = [task for task in tasks if not task.done()]
+    for task in running:
         task.cancel()
-    if tasks:
-        await finish(asyncio.wait(tasks))
+    if running:
+        await finish(asyncio.wait(running))
     for task in tasks:
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and task in running:
             _log.info("ended with: %s", error)

@@ -57,7 +57,8 @@ async def keep(log: EventLog, projections: Sequence[Projection[Any]], how: Keepi
         )
         try:
             await (projector.catch_up() if how.once else projector.run())
-        except ProjectionStopped:  # the projector has said so
+        except ProjectionStopped as error:
+            _log.error("%s", error)
             stopped.append(projection.name)
 
     _log.info("keeping %s", ", ".join(projection.name for projection in projections))
@@ -86,7 +87,7 @@ async def keep_house(log: EventLog, how: Keeping) -> None:
     if how.trim is not None:
         trimmed = sum((await trim_feeds(live.store, live.readers, how.trim)).values())
         if trimmed:
-            _log.info("%s trimmed from the feeds", many(trimmed, "entry").replace("entrys", "entries"))
+            _log.info("%s %s trimmed from the feeds", f"{trimmed:,}", "entry" if trimmed == 1 else "entries")
 
 
 async def _keep_house(log: EventLog, how: Keeping) -> None:

@@ -16,7 +16,8 @@ from eventlog import Conversation, EventLog, LogId, Mode, ServerUnfit, assistant
 from eventlog.store.redis.audit import Audit
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.verification import Verification
-from projections import history
+from projections import Projector, history, maintained
+from projections.views.history import HISTORY
 from tests.doctor.conftest import Start, diagnosis
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +112,29 @@ async def test_the_appender_records_runs_and_loads_history(users: Users) -> None
         assert [warning for warning in log.notes if "CONFIG" in warning] == []
     async with Audit.open(users.url(None), users.namespace) as audit:
         assert [str(fault) async for fault in Verification(audit).faults()] == []
+
+
+@pytest.mark.parametrize("name", ["appender", "reader", "consumer"])
+async def test_whoever_reads_loads_a_history_from_its_view(users: Users, name: str) -> None:
+    await users.record("appender")
+    async with EventLog.open(users.url(None), namespace=users.namespace) as log:
+        await Projector(log, [HISTORY]).catch_up()
+    async with EventLog.open(users.url(name), namespace=users.namespace) as log:
+        chat = log.tenant("t").conversation("chat")
+        from_view = await maintained.load(chat, None)
+        assert from_view is not None
+        assert from_view == await history.load(chat, at=from_view.version)
+
+
+async def test_who_may_run_no_script_loads_a_history_from_the_log(users: Users) -> None:
+    await users.record("appender")
+    async with EventLog.open(users.url(None), namespace=users.namespace) as log:
+        await Projector(log, [HISTORY]).catch_up()
+    await users.admin.execute_command("ACL", "SETUSER", "reader", "-eval_ro", "-evalsha_ro")
+    async with EventLog.open(users.url("reader"), namespace=users.namespace) as log:
+        chat = log.tenant("t").conversation("chat")
+        assert await maintained.load(chat, None) is None
+        assert (await history.load(chat)).messages[-1].text == "519"
 
 
 async def test_the_appender_cannot_delete(users: Users) -> None:
