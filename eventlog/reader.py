@@ -72,10 +72,11 @@ class Reader:
         return int((self._clock + self._loop.time()) * 1000)
 
     async def renew(self) -> Counts:
-        """Hold it for another lease. Raises ``ReaderFenced``."""
-        asked_at = self._loop.time()
-        counts = await self._readers.renew(self.hold, self._lease_ms)
-        self._extend(asked_at)
+        """Hold it for another lease. Raises ``ReaderFenced``, also when its mark is not where it was left."""
+        async with self._order:
+            asked_at = self._loop.time()
+            counts = await self._readers.renew(self.hold, self._lease_ms, self._stored)
+            self._extend(asked_at)
         return counts
 
     async def fetch(self, after: Mark, count: int) -> list[FeedEntry]:

@@ -20,6 +20,7 @@ from projections.partition import Applied, Partition, Task, Told
 from projections.progress import Scan
 from projections.projection import Projection
 from projections.registry import Generation, Record
+from projections.status import retry
 
 _log = logging.getLogger("eventlog.projections")
 _LOOK = 0.25
@@ -102,8 +103,12 @@ class Projector:
     async def catch_up(self) -> None:
         """Keep the views until they have applied all that is in the logs now and are live; then return.
 
+        What could not be applied before is tried again.
         Raises ``ProjectionStopped`` for one that stopped, once the others are there.
         """
+        for projection in self._projections:
+            if Record.unpack(await self._live.views.record(projection.name)).generations:
+                await retry(self._live, projection.name)
         ends = await self._live.store.feed_ends()
         await self._until(self.run(), lambda: self._are_at(ends))
         self._raise_stopped()
@@ -152,13 +157,21 @@ class Projector:
                 continue
             self._live.forget(projection.name)
             view = await self._live.find(projection)
-            if view is None or not await self._is_at(view, ends):
+            if view is None or not await self._is_at(view, ends) or await self._is_asked(view):
                 return False
         return True
+
+    async def _is_asked(self, view: ViewId) -> bool:
+        """Whether events that could not be applied are yet to be tried again."""
+        partitions = range(self._live.store.partitions)
+        counts = await asyncio.gather(*(self._live.readers.counts(view.group, partition) for partition in partitions))
+        return any(count.asked for count in counts)
 
     async def _is_at(self, view: ViewId, ends: Sequence[int]) -> bool:
         """Whether the scan is done and the mark has passed the ends, in every partition."""
         live = self._live
+        # A feed that lost its end meanwhile may never reach it again: then where it ends now is enough.
+        ends = [min(pair) for pair in zip(ends, await live.store.feed_ends(), strict=True)]
         for partition, end in enumerate(ends):
             if not Scan.parse(await live.views.progress(view, partition)).done:
                 return False

@@ -101,8 +101,10 @@ class MemoryReaders:
         )
         return reader.place
 
-    async def renew(self, hold: Hold, lease_ms: int) -> Counts:
+    async def renew(self, hold: Hold, lease_ms: int, mark: Mark | None) -> Counts:
         reader = self._held(hold)
+        if reader.place.mark != mark:
+            raise ReaderFenced(f"the mark of {hold} is at {reader.place.mark}, not where its holder left it")
         reader.place = reader.place._replace(lease_ms=self._clock() + lease_ms)
         return reader.counts()
 

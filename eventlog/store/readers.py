@@ -196,8 +196,11 @@ class ReaderStore(Protocol):
         """Take the reader under a new fence; None while another holds it. The place is as it was left."""
         ...
 
-    async def renew(self, hold: Hold, lease_ms: int) -> Counts:
-        """Hold it for another ``lease_ms`` from now on. Raises ``ReaderFenced``."""
+    async def renew(self, hold: Hold, lease_ms: int, mark: Mark | None) -> Counts:
+        """Hold it for another ``lease_ms`` from now on. ``mark`` is where the holder left it.
+
+        Raises ``ReaderFenced``, also when the mark is elsewhere: a server can lose a step and nothing else.
+        """
         ...
 
     async def advance(self, hold: Hold, step: Advance, lease_ms: int) -> Counts:

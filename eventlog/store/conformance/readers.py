@@ -41,7 +41,11 @@ async def marks(store: Store) -> tuple[int, list[Mark]]:
 
 async def fenced(readers: ReaderStore, hold: Hold) -> None:
     """Whatever this holder tries is refused."""
-    for attempt in (readers.renew(hold, LONG), readers.advance(hold, Advance(None, None), LONG), readers.release(hold)):
+    for attempt in (
+        readers.renew(hold, LONG, None),
+        readers.advance(hold, Advance(None, None), LONG),
+        readers.release(hold),
+    ):
         try:
             await attempt
         except ReaderFenced:
@@ -125,9 +129,9 @@ class ReaderStoreConformance:
         first, second = Hold(GROUP, 0, "aa"), Hold(GROUP, 0, "bb")
         await readers.acquire(first, "one", 1)
         await anyio.sleep(0.01)
-        await readers.renew(first, SHORT)
+        await readers.renew(first, SHORT, None)
         assert await readers.acquire(second, "two", LONG) is None
-        await readers.renew(first, 1)
+        await readers.renew(first, 1, None)
         with anyio.fail_after(10):
             while await readers.acquire(second, "two", LONG) is None:
                 await anyio.sleep(0.005)
@@ -197,7 +201,7 @@ class ReaderStoreConformance:
         assert await readers.ask(GROUP, 0, "1@a/b", Ask.REPLAY)
         assert await readers.ask(GROUP, 0, "2@a/b", Ask.DROP)
         assert await readers.asked(GROUP, 0) == {"1@a/b": Ask.REPLAY, "2@a/b": Ask.DROP}
-        assert await readers.renew(hold, LONG) == Counts(0, 2, 2)
+        assert await readers.renew(hold, LONG, None) == Counts(0, 2, 2)
         assert await readers.advance(hold, Advance(None, None, parked={"2@a/b": None}, done={"1@a/b"}), LONG) == Counts(
             0, 1, 0
         )
@@ -229,7 +233,7 @@ class ReaderStoreConformance:
 
 async def fenced_or_gone(readers: ReaderStore, hold: Hold) -> None:
     """A holder of a removed reader moves nothing; giving up what nobody holds is no harm."""
-    for attempt in (readers.renew(hold, LONG), readers.advance(hold, Advance(None, None), LONG)):
+    for attempt in (readers.renew(hold, LONG, None), readers.advance(hold, Advance(None, None), LONG)):
         try:
             await attempt
         except ReaderFenced:

@@ -109,9 +109,10 @@ class RedisReaders:
         mark, window, generation, lease, since = found
         return Place(_mark(reader, mark), holder, int(lease), int(since), int(generation), int(window))
 
-    async def renew(self, hold: Hold, lease_ms: int) -> Counts:
+    async def renew(self, hold: Hold, lease_ms: int, mark: Mark | None) -> Counts:
         keys = self._of(hold.group, hold.partition)
-        return _counts(hold, await self._run(_RENEW, keys[:4], hold.fence, lease_ms))
+        left = "" if mark is None else str(mark)
+        return _counts(hold, await self._run(_RENEW, keys[:4], hold.fence, lease_ms, left))
 
     async def advance(self, hold: Hold, step: Advance, lease_ms: int) -> Counts:
         return await self._step(hold, step, lease_ms, "", "", (), (0,))
