@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from redis.asyncio import Redis, from_url
 
@@ -57,6 +58,14 @@ class Raw:
         for log in logs:
             keys.update(self.keys.of_log(log) if feeds else self.keys.of_log(log)[:4])
         return {key: await self.client.dump(key) for key in sorted(keys)}
+
+    async def keys_of(self, view: ViewId) -> dict[str, bytes | None]:
+        """The keys of a view and of its readers as they are now."""
+        found: dict[str, bytes | None] = {}
+        for part in (f"view:{view.projection}:{view.generation}:*", f"reader:{quote(view.group, safe='')}*"):
+            async for key in self.client.scan_iter(f"{{{self.keys.namespace}:*}}:{part}"):
+                found[key.decode()] = await self.client.dump(key)
+        return found
 
     async def restore(self, snapshot: dict[str, bytes | None]) -> None:
         """The server lost what was written since."""

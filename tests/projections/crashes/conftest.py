@@ -86,9 +86,9 @@ class Scene(NamedTuple):
     url: str
     namespace: str
 
-    async def caught_up(self, kinds: Iterable[str]) -> None:
+    async def caught_up(self, kinds: Iterable[str], *, seconds: float = 60) -> None:
         """Wait until projectors elsewhere have come to the logs' ends."""
-        with anyio.fail_after(60):
+        with anyio.fail_after(seconds):
             while not await self.have_passed(kinds):
                 await anyio.sleep(0.05)
 

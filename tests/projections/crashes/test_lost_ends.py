@@ -162,3 +162,21 @@ async def test_work_that_waits_for_a_feed_which_loses_its_end_meanwhile_comes_to
             await (projector.catch_up() if work == "catch_up" else projector.rebuild("counting"))
         assert cut
         await here.raw.equal(counting, await here.raw.live.view(counting), [chat.log])
+
+
+async def test_a_projector_whose_last_writes_alone_were_lost_does_them_again_though_nothing_is_appended(
+    server: str, processes: Processes
+) -> None:
+    """The end of the log was kept, and what came behind it in the file was not: the mark went back under its holder."""
+    counting = made("counting")
+    async with scene(server, seed=9, partitions=1) as here:
+        await here.lives.write(4)
+        processes.start(here.order(["counting"], "run"))
+        await here.caught_up(["counting"])
+        view = await here.raw.live.view(counting)
+        before = await here.raw.keys_of(view)
+        await here.lives.write(4)
+        await here.caught_up(["counting"])
+        await here.raw.restore({**dict.fromkeys(await here.raw.keys_of(view)), **before})
+        await here.caught_up(["counting"], seconds=10)
+        await here.raw.all_equal([counting], here.lives.logs)
