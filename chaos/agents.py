@@ -16,10 +16,11 @@ from chaos.hand import Hand
 from chaos.ledger import Ledger, read
 from chaos.order import CONVERSATIONS, Order
 from chaos.recorded import record_appends
-from eventlog import Conversation, EventLog
+from eventlog import Conversation
 from eventlog.errors import EditRefused, OperationReused, OutcomeUnknown, RunRefused, ServerUnavailable, VersionConflict
 
 HANDS = 3
+Chats = dict[tuple[str, str], Conversation]
 HOT = 2
 """So many conversations are worked on more than the others."""
 PATIENCE = (0.2, 0.5, 6.0)
@@ -33,23 +34,23 @@ async def work(order: Order, ledger: Ledger) -> None:
     patience = chance(order.seed, "patience", order.name, order.life).choice(PATIENCE)
     async with opened(order, patience) as log:
         record_appends(log, ledger)
+        chats: Chats = {}
         async with anyio.create_task_group() as tasks:
             for number in range(HANDS):
                 name = f"{order.name}.{order.life}.{number}"
                 hand = Hand(log, ledger, chance(order.seed, "script", name), name)
-                tasks.start_soon(_work, order, log, hand, number)
+                tasks.start_soon(_work, order, hand, chats, number)
 
 
-async def _work(order: Order, log: EventLog, hand: Hand, number: int) -> None:
+async def _work(order: Order, hand: Hand, chats: Chats, number: int) -> None:
     if number == 0:
         await _finish(order, hand)
     kinds, weights = list(deeds.DEEDS), list(deeds.DEEDS.values())
-    chats = {place: hand.chat(*place) for place in CONVERSATIONS}
     while not is_over(order):
         (deed,) = hand.draw.choices(kinds, weights)
         place = hand.draw.choice(CONVERSATIONS[:HOT] if hand.draw.random() < 0.4 else CONVERSATIONS)
-        if hand.draw.random() < 0.1:
-            chats[place] = hand.chat(*place)
+        if place not in chats or hand.draw.random() < 0.1:
+            chats[place] = hand.chat(*place)  # else a handle that the other hands may be using
         await _try(hand, deed, chats[place])
         await anyio.sleep(hand.draw.uniform(0, 0.06))
 

@@ -27,7 +27,7 @@ _PR_SET_PDEATHSIG = 1
 def main(work: Callable[[Order, Ledger], Awaitable[None]]) -> None:
     """Do the work that the first argument orders. Exit code 3: the server was away too long; 4: something strange."""
     order = Order.read(sys.argv[1])
-    _end_with(os.getppid())
+    _end_with(order.parent)
     clock.shift(order.shift, order.jump)
     ledger = Ledger(Path(order.home), order.name, order.life)
     code = 0

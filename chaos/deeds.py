@@ -118,6 +118,9 @@ async def read(hand: Hand, chat: Conversation) -> None:
     if how < 0.6:
         view = await history.load(chat)
         source = "load"
+        folded = await history.load(chat, at=view.version)
+        if folded.as_json() != view.as_json():  # the two ways to read, and more of a view than the checker folds
+            hand.ledger.write("differs", told=f"{chat.id} as of {view.version}: {view.as_json()} {folded.as_json()}")
     elif how < 0.8:
         view = await history.load(chat, last=hand.draw.randint(1, 12))
         source = "last"
@@ -135,7 +138,7 @@ DEEDS: dict[Deed, int] = {
     rewind: 4,
     compact: 4,
     take_over: 12,
-    take_by_force: 3,
+    take_by_force: 6,
     repeat: 6,
     read: 10,
 }

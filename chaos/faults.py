@@ -6,14 +6,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 
-from chaos.proxy import Proxy
+from chaos.proxy import Ways
 from chaos.schedule import Fault
 from chaos.server import Server
 from chaos.supervisor import Supervisor
 
 
 async def carry_out(
-    faults: Sequence[Fault], seconds: float, supervisor: Supervisor, proxy: Proxy, server: Server
+    faults: Sequence[Fault], seconds: float, supervisor: Supervisor, ways: Ways, server: Server
 ) -> Counter[str]:
     """Each fault at its time, those that last side by side; return when all are over how many of each there were."""
     begun, counts = asyncio.get_running_loop().time(), Counter[str]()
@@ -30,15 +30,17 @@ async def carry_out(
                 case "server":
                     lasting.create_task(_restart(restarting, server, fault.amount))
                 case "cut":
-                    proxy.cut(fault.amount)
+                    ways[fault.target].cut(fault.amount)
                 case "lose":
-                    proxy.lose += int(fault.amount)
+                    ways[fault.target].lose += int(fault.amount)
                 case "drop":
-                    proxy.drop += int(fault.amount)
+                    ways[fault.target].drop += int(fault.amount)
                 case "hold":
-                    lasting.create_task(proxy.hold(fault.amount))
+                    lasting.create_task(ways[fault.target].hold(fault.amount))
+                case "blackout":
+                    ways[fault.target].black_out(fault.amount)
                 case "refuse":
-                    lasting.create_task(proxy.refuse(fault.amount))
+                    lasting.create_task(ways[fault.target].refuse(fault.amount))
         await asyncio.sleep(max(0.0, begun + seconds - asyncio.get_running_loop().time()))
     return counts
 

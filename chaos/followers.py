@@ -6,19 +6,24 @@ python -m chaos.followers ORDER
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import anyio
 
+from chaos.chance import chance
 from chaos.child import main, opened
+from chaos.hand import Hand
 from chaos.ledger import Ledger, Line, read
 from chaos.order import CONVERSATIONS, TENANTS, Order
 from chaos.recorded import path_of
-from eventlog import EventLog
-from eventlog.errors import FollowerTooSlow
+from eventlog import Conversation, EventLog, Message
+from eventlog.errors import FollowerTooSlow, ServerUnavailable
 from eventlog.identity import LogId
 from eventlog.subscription import Kind
+from projections import following
+from projections.view import View
 
 POLL = 2.0
 
@@ -37,6 +42,23 @@ async def work(order: Order, ledger: Ledger) -> None:
             if number % 2 == order.number % 2:
                 tasks.start_soon(follower.conversation, LogId(*place), "start")
         tasks.start_soon(follower.conversation, LogId(*CONVERSATIONS[order.number]), "now")
+        hand = Hand(log, ledger, chance(order.seed, "history", order.name, order.life), order.name)
+        tasks.start_soon(_follow_history, hand, hand.chat(*CONVERSATIONS[order.number]))
+
+
+async def _follow_history(hand: Hand, chat: Conversation) -> None:
+    """Keep a history by its changes, and write it down now and then; begin anew when the server was away."""
+    while True:
+        messages: tuple[Message, ...] = ()
+        try:
+            async with aclosing(following.follow(chat, poll=POLL)) as changes:
+                async for change in changes:
+                    messages = change.messages if isinstance(change, View) else following.apply(messages, change)
+                    if hand.draw.random() < 0.02:
+                        shown = [message.as_json() for message in messages]
+                        hand.saw(chat, change.version, change.cursor.stamp, "follow", {"messages": shown})
+        except ServerUnavailable:
+            await anyio.sleep(0.2)
 
 
 class _Follower:

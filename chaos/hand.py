@@ -78,7 +78,7 @@ class Hand:
             stamp=stamp,
             source=source,
             messages=shown(view["messages"]),
-            open=[call["version"] for call in view["open_calls"]],
+            open=[call["version"] for call in view["open_calls"]] if "open_calls" in view else None,
         )
 
 

@@ -14,7 +14,7 @@ A line is a JSON object; ``do`` says what it is:
     saw      who, path, v, s, cursor: a follower was given an event
     begin    path, v, s, part, gen, t: an event is handed to a handler (t: nanoseconds, one clock for all)
     end      path, v, t: the handler returned
-    differs  told: the product's own verification of its views found this
+    differs  told: the product's own verification of its views found this, or its two ways to read differ
     left     error: the process ended because the server was away
     strange  error: what should not happen at all
 """
@@ -56,16 +56,32 @@ class Ledger:
         os.write(self._file, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
 
 
+class Reading:
+    """The ledgers of a run, read on while they are still written."""
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+        self._lives: dict[Path, tuple[Life, int]] = {}
+        """With how many bytes of the file were read."""
+
+    def read(self, name: str | None = None) -> list[Life]:
+        """All lives, or those of one process, in the order in which they lived."""
+        for path in self._home.glob("*.jsonl"):
+            match = _NAME.fullmatch(path.name)
+            if match is not None and name in (None, f"{match['kind']}-{match['number']}"):
+                self._read_on(path, match)
+        return sorted((life for life, _ in self._lives.values()), key=lambda life: (life.kind, life.name, life.life))
+
+    def _read_on(self, path: Path, match: re.Match[str]) -> None:
+        empty = Life(f"{match['kind']}-{match['number']}", match["kind"], int(match["life"]), [])
+        life, position = self._lives.get(path, (empty, 0))
+        with path.open("rb") as file:
+            file.seek(position)
+            *whole, _ = file.read().split(b"\n")  # a last line without its end was not put down, or not yet
+        life.lines.extend(map(json.loads, whole))
+        self._lives[path] = life, position + sum(len(line) + 1 for line in whole)
+
+
 def read(home: Path, name: str | None = None) -> list[Life]:
     """All lives, or those of one process, in the order in which they lived."""
-    found = []
-    for path in home.glob("*.jsonl"):
-        match = _NAME.fullmatch(path.name)
-        if match is None:
-            continue
-        who = f"{match['kind']}-{match['number']}"
-        if name in (None, who):
-            # A last line without its end was never put down.
-            lines = [json.loads(line) for line in path.read_bytes().split(b"\n")[:-1]]
-            found.append(Life(who, match["kind"], int(match["life"]), lines))
-    return sorted(found, key=lambda life: (life.kind, life.name, life.life))
+    return Reading(home).read(name)

@@ -23,6 +23,8 @@ class Order(NamedTuple):
     url: str
     home: str
     """Where the ledgers are, and ``stop`` appears when agents shall end."""
+    parent: int = 0
+    """The process id of the run."""
     shift: float = 0.0
     """Seconds by which its clock is wrong."""
     jump: float = 0.0

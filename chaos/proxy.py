@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 
 _CHUNK = 64 * 1024
+Ways = dict[str, "Proxy"]
+"""A way of its own for each kind of process: what happens on one leaves the others alone."""
 
 
 class Proxy:
@@ -21,6 +23,7 @@ class Proxy:
         self._draw = draw
         self._listener: asyncio.Server | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._darkness: set[asyncio.Task[None]] = set()
         self._open = asyncio.Event()
         self._open.set()
         self._refuses = False
@@ -28,6 +31,7 @@ class Proxy:
         """So many requests more are done by the server and their replies never come."""
         self.drop = 0
         """So many requests more never reach the server."""
+        self._dark_for = 0.0
         self.lost = 0
         self.dropped = 0
         self.cuts = 0
@@ -63,9 +67,15 @@ class Proxy:
         await asyncio.sleep(seconds)
         self._refuses = False
 
+    def black_out(self, seconds: float) -> None:
+        """The next reply never comes, and from then on no new connection for a while: nobody can ask again."""
+        self.lose += 1
+        self._dark_for = seconds
+
     def mend(self) -> None:
         """From now on it is a good way."""
         self.lose = self.drop = 0
+        self._dark_for = 0.0
         self._refuses = False
         self._open.set()
 
@@ -105,14 +115,24 @@ class Proxy:
             if self.lose > 0:
                 self.lose -= 1
                 self.lost += 1
-                back.cancel()
-                there.write(chunk)
-                await there.drain()
-                there.write_eof()  # the server does all it was sent, then sees the end
-                await asyncio.sleep(0.01)
+                seconds, self._dark_for = self._dark_for, 0.0
+                self._refuses = self._refuses or seconds > 0
+                await self._swallow(chunk, there, back)
+                if seconds:
+                    darkness = asyncio.get_running_loop().create_task(self.refuse(seconds))
+                    self._darkness.add(darkness)
+                    darkness.add_done_callback(self._darkness.discard)
                 return
             there.write(chunk)
             await there.drain()
+
+    async def _swallow(self, chunk: bytes, there: asyncio.StreamWriter, back: asyncio.Task[None]) -> None:
+        """The server does all it was sent, then sees the end; its replies go nowhere."""
+        back.cancel()
+        there.write(chunk)
+        await there.drain()
+        there.write_eof()
+        await asyncio.sleep(0.01)
 
     async def _replies(self, replies: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

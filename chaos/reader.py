@@ -25,6 +25,8 @@ async def work(order: Order, ledger: Ledger) -> None:
             kept, folded = await history.load(chat), await history.load(chat, at=(await chat.head()).last.version)
             for source, view in (("load", kept), ("at", folded)):
                 hand.saw(chat, view.version, view.cursor.stamp, source, view.as_json())
+            if kept.as_json() != folded.as_json():
+                ledger.write("differs", told=f"{place}: {kept.as_json()} {folded.as_json()}")
         live = Live.of(log.store)
         for projection in BUILT_IN:
             verifying = Verifying(live, projection, await live.view(projection))

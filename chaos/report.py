@@ -35,6 +35,8 @@ class Report:
     operations: int = 0
     settled: float | None = None
     """Seconds until nothing lagged any more; None: it did not settle."""
+    lagged: str = ""
+    """What settled last."""
     findings: list[Finding] = field(default_factory=list)
 
     def count(self, lives: Sequence[Life], state: Any) -> None:
@@ -48,6 +50,7 @@ class Report:
         head = [
             f"seed {self.seed}, {self.seconds:g} s of faults, settled after "
             + ("never" if self.settled is None else f"{self.settled:.1f} s"),
+            f"  settled last: {self.lagged or 'nothing was lagging'}"[:400],
             f"  {self.operations} operations, {self.events} events; {self.lines['acked']} acknowledged, "
             f"{self.lines['unknown']} unknown, {self.lines['refused']} refused",
             f"  {self.lives} lives; killed: {_counts(self.kills)}; {self.left} left for want of a server",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 from chaos import faults, ledger, raw
@@ -13,14 +14,14 @@ from chaos.checker.check import check
 from chaos.checker.finding import Finding
 from chaos.checker.state import parse
 from chaos.order import NAMESPACE
-from chaos.proxy import Proxy
+from chaos.proxy import Proxy, Ways
 from chaos.report import Report
 from chaos.schedule import Fault, schedule
 from chaos.server import Server
 from chaos.settle import settled
-from chaos.supervisor import Supervisor
+from chaos.supervisor import MODULES, Supervisor
 
-_PATIENCE = 90.0
+_PATIENCE = 120.0
 """Seconds within which everything must have settled."""
 RAW = "raw.pickle"
 
@@ -34,10 +35,14 @@ async def run(seed: int, seconds: float, home: Path, *, with_faults: bool = True
     server = Server(home / "data", chance(seed, "server"))
     try:
         await server.start()
-        async with Proxy(sockets / "proxy", lambda: server.socket, chance(seed, "proxy")) as proxy:
-            supervisor = Supervisor(seed, proxy.url, home)
+        async with AsyncExitStack() as opened:
+            ways: Ways = {}
+            for kind in MODULES:
+                way = Proxy(sockets / kind, lambda: server.socket, chance(seed, "way", kind))
+                ways[kind] = await opened.enter_async_context(way)
+            supervisor = Supervisor(seed, {kind: way.url for kind, way in ways.items()}, home)
             try:
-                await _through(report, planned, home, supervisor, proxy, server)
+                await _through(report, planned, home, supervisor, ways, server)
             finally:
                 supervisor.end_all()
         await _check(report, home, server)
@@ -48,16 +53,17 @@ async def run(seed: int, seconds: float, home: Path, *, with_faults: bool = True
 
 
 async def _through(
-    report: Report, planned: list[Fault], home: Path, supervisor: Supervisor, proxy: Proxy, server: Server
+    report: Report, planned: list[Fault], home: Path, supervisor: Supervisor, ways: Ways, server: Server
 ) -> None:
     supervisor.start_all()
     watching = asyncio.create_task(supervisor.watch())
     try:
-        report.faults = await faults.carry_out(planned, report.seconds, supervisor, proxy, server)
-        proxy.mend()
+        report.faults = await faults.carry_out(planned, report.seconds, supervisor, ways, server)
+        for way in ways.values():
+            way.mend()
         for name in await supervisor.stop_agents(_PATIENCE):
             report.findings.append(Finding("stuck", name, f"did not finish within {_PATIENCE:g} s"))
-        report.settled = await settled(server.socket, home, _PATIENCE)
+        report.settled, report.lagged = await settled(server.socket, home, _PATIENCE)
         code = await supervisor.read_all(_PATIENCE)
         if code != 0:
             report.findings.append(Finding("stuck", "reader-0", f"ended with {code}"))
@@ -66,7 +72,9 @@ async def _through(
         await asyncio.wait([watching])
     report.kills = supervisor.kills + type(supervisor.kills)(server=server.kills)
     report.lives, report.left = supervisor.lives, supervisor.left.total()
-    report.cut_connections, report.lost_replies, report.dropped_requests = proxy.cuts, proxy.lost, proxy.dropped
+    report.cut_connections = sum(way.cuts for way in ways.values())
+    report.lost_replies = sum(way.lost for way in ways.values())
+    report.dropped_requests = sum(way.dropped for way in ways.values())
 
 
 async def _check(report: Report, home: Path, server: Server) -> None:

@@ -9,7 +9,17 @@ from chaos.chance import chance
 PROCESSES = {"agent": 4, "follower": 2, "group": 2, "projector": 2}
 """How many of each kind there are."""
 _SHIFTS = (0.0, 0.0, 3600.0, -3600.0, 400_000.0, -400_000.0)
-_KINDS = {"kill": 34, "freeze": 8, "server": 7, "cut": 18, "lose": 16, "drop": 8, "hold": 5, "refuse": 4}
+_KINDS = {
+    "kill": 34,
+    "freeze": 8,
+    "server": 7,
+    "cut": 18,
+    "lose": 16,
+    "drop": 8,
+    "hold": 5,
+    "refuse": 4,
+    "blackout": 10,
+}
 
 
 class Fault(NamedTuple):
@@ -20,7 +30,7 @@ class Fault(NamedTuple):
     kind: str
     """What, as ``faults`` knows it."""
     target: str = ""
-    """The process, where there is one."""
+    """The process; of what happens on the way to the server, the kind of process whose way it is."""
     amount: float = 0.0
     """Seconds; the part of the connections that are cut; or how many requests."""
 
@@ -35,21 +45,22 @@ def schedule(seed: int, seconds: float) -> list[Fault]:
         at += draw.uniform(0.1, 1.3)
         (kind,) = draw.choices(list(_KINDS), list(_KINDS.values()))
         target, part = draw.choice(names), draw.random()
+        way = target.partition("-")[0]
         if at >= seconds:
             return faults
         match kind:
             case "kill":
                 faults.append(Fault(at, kind, target, 0.6 * part * part))
             case "freeze":
-                faults.append(Fault(at, kind, target, 0.3 + 2.5 * part))
+                faults.append(Fault(at, kind, target, 0.3 + 4.5 * part))
             case "server":
                 faults.append(Fault(at, kind, "", 1.5 * part * part))
             case "cut":
-                faults.append(Fault(at, kind, "", 0.2 + 0.8 * part))
+                faults.append(Fault(at, kind, way, 0.2 + 0.8 * part))
             case "lose" | "drop":
-                faults.append(Fault(at, kind, "", 1 + int(12 * part)))
+                faults.append(Fault(at, kind, way, 1 + int(12 * part)))
             case _:
-                faults.append(Fault(at, kind, "", 0.2 + 1.5 * part))
+                faults.append(Fault(at, kind, way, 0.2 + 1.5 * part))
 
 
 def clock_of(seed: int, name: str, life: int) -> tuple[float, float]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from chaos import ledger, raw
 from chaos.checker.evidence import Evidence
+from chaos.checker.finding import Finding
 from chaos.checker.followed import followed
 from chaos.checker.handled import handled
 from chaos.checker.lags import lag
@@ -15,16 +16,18 @@ from chaos.checker.state import parse
 from chaos.order import NAMESPACE
 
 
-async def settled(socket: Path, records: Path, seconds: float) -> float | None:
-    """How many seconds it took; None when something still lags after so many."""
-    begun = time.monotonic()
+async def settled(socket: Path, records: Path, seconds: float) -> tuple[float | None, str]:
+    """How many seconds it took, None when something still lags after so many; and what lagged last."""
+    begun, reading, last = time.monotonic(), ledger.Reading(records), ""
     while time.monotonic() < begun + seconds:
+        lagging = await asyncio.to_thread(_lagging, socket, reading)
+        if lagging is None:
+            return time.monotonic() - begun, last
+        last = f"{lagging} ({time.monotonic() - begun:.1f} s)"
         await asyncio.sleep(0.5)
-        if await asyncio.to_thread(_is_settled, socket, records):
-            return time.monotonic() - begun
-    return None
+    return None, last
 
 
-def _is_settled(socket: Path, records: Path) -> bool:
-    evidence = Evidence(parse(raw.of_socket(socket), NAMESPACE), ledger.read(records))
-    return not any(next(iter(one(evidence)), None) for one in (lag, followed, handled))
+def _lagging(socket: Path, reading: ledger.Reading) -> Finding | None:
+    evidence = Evidence(parse(raw.of_socket(socket), NAMESPACE), reading.read())
+    return next((finding for one in (followed, handled, lag) for finding in one(evidence)), None)

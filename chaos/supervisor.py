@@ -13,7 +13,8 @@ from pathlib import Path
 from chaos.order import Order
 from chaos.schedule import PROCESSES, clock_of
 
-_MODULES = {"agent": "agents", "follower": "followers", "group": "group", "projector": "projector", "reader": "reader"}
+MODULES = {"agent": "agents", "follower": "followers", "group": "group", "projector": "projector", "reader": "reader"}
+"""What each kind of process runs."""
 _STRANGE = 4
 ROOT = Path(__file__).parents[1]
 
@@ -21,12 +22,12 @@ ROOT = Path(__file__).parents[1]
 class Supervisor:
     """All processes, by name."""
 
-    def __init__(self, seed: int, url: str, home: Path) -> None:
+    def __init__(self, seed: int, urls: dict[str, str], home: Path) -> None:
         self.kills: Counter[str] = Counter()
         self.left: Counter[str] = Counter()
         """Lives that ended because the server was away for too long."""
         self._seed = seed
-        self._url = url
+        self._urls = urls
         self._home = home
         self._lives: Counter[str] = Counter()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -45,10 +46,10 @@ class Supervisor:
         life = self._lives[name]
         self._lives[name] += 1
         shift, jump = clock_of(self._seed, name, life)
-        order = Order(name, life, self._seed, self._url, str(self._home), shift, jump)
+        order = Order(name, life, self._seed, self._urls[_kind(name)], str(self._home), os.getpid(), shift, jump)
         with (self._home / f"{name}.{life}.err").open("wb") as err:
             process = subprocess.Popen(
-                [sys.executable, "-m", f"chaos.{_MODULES[_kind(name)]}", order.write()],
+                [sys.executable, "-m", f"chaos.{MODULES[_kind(name)]}", order.write()],
                 cwd=ROOT,
                 stdin=subprocess.DEVNULL,
                 stdout=err,
@@ -120,7 +121,7 @@ class Supervisor:
 
     def end_all(self) -> None:
         """Nothing that was started here is there afterwards."""
-        self._over.update(_MODULES)
+        self._over.update(MODULES)
         for name in list(self._running):
             self._end(name)
 

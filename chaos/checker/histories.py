@@ -28,7 +28,7 @@ def reads(evidence: Evidence) -> Iterator[Finding]:
             wanted = wanted[len(wanted) - len(found) :]
         if wanted != found:
             yield Finding("reads", where, _difference(wanted, found))
-        elif line["open"] != fold.open_calls(version):
+        elif line["open"] not in (None, fold.open_calls(version)):
             yield Finding("reads", where, f"open are {fold.open_calls(version)}, told {line['open']}")
 
 

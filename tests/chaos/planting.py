@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,7 @@ from chaos.ledger import Life, Line
 from chaos.order import GROUP, NAMESPACE
 from chaos.raw import Raw
 
+KINDS = ("acked", "told", "view", "request", "saw", "begin", "end")
 PROJECTIONS = ("directory", "history", "open_calls", "runs", "usage")
 
 
@@ -36,6 +38,22 @@ class Plot:
 
     def fold(self, path: str) -> Any:
         return Evidence(self.state, self.lives).fold(path)
+
+    def is_rich(self) -> bool:
+        """Whether there is something of every kind to harm."""
+        counts = Counter(line["do"] for line in self.each(*KINDS))
+        return all(counts[kind] > 20 for kind in KINDS) and self.taken_over() is not None
+
+    def taken_over(self) -> Entry | None:
+        """A take-over behind which its holder did something."""
+        for path in sorted(self.state.logs):
+            for entry in self.state.logs[path]:
+                if entry.document["type"] == "run-resumed":
+                    run = entry.document["run"]
+                    later = [one for one in self.state.logs[path][entry.version :] if one.document.get("run") == run]
+                    if later and later[0].document["type"] != "run-resumed":
+                        return entry
+        return None
 
     # keys
 
@@ -70,7 +88,7 @@ class Plot:
     def history(self) -> tuple[str, str, list[Any]]:
         """A key of the history view's rows that holds some, its path, and they."""
         for key, (_, value) in sorted(self.raw.items()):
-            if ":view:history:" in key and ":rows:" in key and len(value) > 3:
+            if f":{self.view('history')}:rows:" in key and len(value) > 3:
                 return key, key.rpartition(":rows:")[2], value
         raise AssertionError("no history has rows")
 
@@ -130,12 +148,20 @@ class Plot:
                 value[b"mark"] = f"{end.seq}-{end.stamp}".encode()
         last = state.logs[path][-1]
         for projection in PROJECTIONS:
-            kept = self.raw[f"{{{NAMESPACE}:{partition}}}:view:{projection}:1:kept"][1]
+            kept = self.kept(projection, partition)
             state_bytes = kept[path.encode()].partition(b"|")[2]
             kept[path.encode()] = f"{last.version}-{last.stamp}|".encode() + state_bytes
-        rows = self.raw.get(f"{{{NAMESPACE}:{partition}}}:view:history:1:rows:{path}")
+        rows = self.raw.get(f"{{{NAMESPACE}:{partition}}}:{self.view('history')}:rows:{path}")
         if rows is not None:
             rows[1][:] = [_packed(row) for row in self.fold(path).views[-1] if row.versions]
+
+    def view(self, projection: str) -> str:
+        """What the keys of its live generation hold."""
+        return f"view:{projection}:{self.state.live[projection]}"
+
+    def kept(self, projection: str, partition: int) -> dict[bytes, bytes]:
+        found: dict[bytes, bytes] = self.raw[f"{{{NAMESPACE}:{partition}}}:{self.view(projection)}:kept"][1]
+        return found
 
     def listed(self, partition: int) -> dict[bytes, float]:
         found: dict[bytes, float] = self.raw[f"{{{NAMESPACE}:{partition}}}:conversations"][1]

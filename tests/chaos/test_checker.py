@@ -23,9 +23,7 @@ def test_a_run_in_which_nothing_goes_wrong_holds_every_property(calm: tuple[Repo
     assert [str(finding) for finding in report.findings] == []
     assert report.settled is not None
     assert plot.found() == []
-    assert report.operations > 300
-    for kind in ("acked", "told", "view", "request", "saw", "end"):
-        assert report.lines[kind] > 20, f"hardly any {kind}: this run proves nothing"
+    assert plot.is_rich(), "hardly anything was done: this run proves nothing"
 
 
 def operations(plot: Plot, path: str) -> list[list[Entry]]:
@@ -238,7 +236,8 @@ def two_of_one_process(plot: Plot) -> tuple[Any, Line, Line]:
 
 def test_a_former_holder_whose_event_follows_the_take_over_is_caught(plot: Plot) -> None:
     """As of a store that forgot to compare fences: what stands behind a run-resumed was sent under the fence before."""
-    resumed = taken_over(plot)
+    resumed = plot.taken_over()
+    assert resumed is not None
     for line in plot.each("sent"):
         if line["op"] == resumed.operation:
             before = line["fence"]
@@ -248,18 +247,6 @@ def test_a_former_holder_whose_event_follows_the_take_over_is_caught(plot: Plot)
             plot.change(path, resumed.version, lambda document, fence=fence: document["data"].update(fence=fence))
             assert before != fence
     assert plot.properties() == {"fences"}
-
-
-def taken_over(plot: Plot) -> Entry:
-    """A take-over behind which its holder did something."""
-    for path in sorted(plot.state.logs):
-        for entry in plot.state.logs[path]:
-            if entry.document["type"] == "run-resumed":
-                run = entry.document["run"]
-                later = [one for one in plot.state.logs[path][entry.version :] if one.document.get("run") == run]
-                if later and later[0].document["type"] != "run-resumed":
-                    return entry
-    raise AssertionError("no run was taken over")
 
 
 def test_two_exclusive_runs_that_are_open_together_are_caught(plot: Plot) -> None:
@@ -315,14 +302,14 @@ def test_a_history_view_with_a_row_dropped_doubled_or_reordered_is_caught(plot: 
 
 def test_usage_that_was_counted_twice_is_caught(plot: Plot) -> None:
     """As when a step of a projector is done twice."""
-    key = next(key for key in sorted(plot.raw) if ":view:usage:1:totals:" in key)
+    key = next(key for key in sorted(plot.raw) if f":{plot.view('usage')}:totals:" in key)
     name = min(plot.raw[key][1])
     plot.raw[key][1][name] = b"%d" % (2 * int(plot.raw[key][1][name]))
     assert plot.properties() == {"counted"}
 
 
 def test_a_run_that_a_view_tells_to_be_in_another_state_is_caught(plot: Plot) -> None:
-    key = next(key for key in sorted(plot.raw) if ":view:runs:1:entries:" in key)
+    key = next(key for key in sorted(plot.raw) if f":{plot.view('runs')}:entries:" in key)
     name = min(plot.raw[key][1])
     under, _, document = plot.raw[key][1][name].partition(b"\0")
     wrong = json.loads(document) | {"resumed": 9}
@@ -396,7 +383,7 @@ def test_what_waits_or_is_parked_in_the_end_is_caught(plot: Plot, what: str) -> 
 
 def test_a_view_that_is_not_at_a_logs_end_is_caught(plot: Plot) -> None:
     path = plot.longest()
-    kept = plot.raw[f"{{chaos:{plot.state.places[path]}}}:view:usage:1:kept"][1]
+    kept = plot.kept("usage", plot.state.places[path])
     kept[path.encode()] = b"1-1|" + kept[path.encode()].partition(b"|")[2]
     assert plot.properties() == {"lag"}
 

@@ -27,7 +27,7 @@ def test_a_short_run_already_meets_faults_of_every_kind_and_kills_every_kind_of_
         kinds.update(fault.kind for fault in faults)
         killed.update(fault.target.partition("-")[0] for fault in faults if fault.kind == "kill")
         assert Counter(fault.kind for fault in faults)["kill"] >= 10
-    assert set(kinds) == {"kill", "freeze", "server", "cut", "lose", "drop", "hold", "refuse"}
+    assert set(kinds) == {"kill", "freeze", "server", "cut", "lose", "drop", "hold", "refuse", "blackout"}
     assert killed == set(PROCESSES)
 
 
