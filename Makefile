@@ -9,7 +9,7 @@ demo: $(VENV)/.installed
 	@$(BIN)/eventlog demo
 
 test: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

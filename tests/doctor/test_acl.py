@@ -16,7 +16,10 @@ from eventlog import Conversation, EventLog, LogId, Mode, ServerUnfit, assistant
 from eventlog.store.redis.audit import Audit
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.verification import Verification
-from projections import Projector, history, maintained
+from projections import Projector, history, maintained, status
+from projections.live import Live
+from projections.verifying import Verifying
+from projections.views.built_in import BUILT_IN
 from projections.views.history import HISTORY
 from tests.doctor.conftest import Start, diagnosis
 
@@ -28,7 +31,7 @@ LINES = {line.split()[2]: line for line in re.findall(r"^ACL SETUSER .*$", DOCS.
 
 
 class Users:
-    """The four users on one server, in a namespace of their own."""
+    """The users of the page on one server, in a namespace of their own."""
 
     def __init__(self, port: int, admin: Redis, namespace: str) -> None:
         self.port = port
@@ -79,8 +82,30 @@ async def record(chat: Conversation) -> None:
     await history.load(chat)
 
 
-def test_the_docs_name_four_users() -> None:
-    assert list(LINES) == ["appender", "reader", "consumer", "operator"]
+def test_the_docs_name_five_users() -> None:
+    assert list(LINES) == ["appender", "reader", "consumer", "projector", "operator"]
+
+
+async def test_the_projector_keeps_every_view_and_writes_to_no_log(users: Users) -> None:
+    await users.record("appender")
+    async with EventLog.open(users.url("projector"), namespace=users.namespace) as log:
+        live, projector = Live.of(log.store), Projector(log, BUILT_IN)
+        await projector.catch_up()
+        for projection in BUILT_IN:
+            await projector.rebuild(projection.name)
+            verifying = Verifying(live, projection, await live.view(projection))
+            assert [one async for one in verifying.differences()] == []
+        await status.rollback(live, "usage")
+        await status.drop(live, "usage", 2)
+        with pytest.raises(ServerUnfit, match="the user may not do this"):
+            await log.tenant("t").conversation("chat").add(user("not mine to write"))
+    log_keys = users.keys.of_log(CHAT)
+    await users.refused("projector", "XADD", log_keys.log, "*", "e", "x")
+    await users.refused("projector", "XTRIM", log_keys.feed, "MAXLEN", "0")
+    await users.refused("projector", "HSET", log_keys.head, "last", "1-1")
+    await users.refused("projector", "ZADD", log_keys.conversations, "1", "x")
+    for key in log_keys:
+        await users.refused("projector", "DEL", key)
 
 
 async def test_the_consumer_handles_events_and_writes_to_no_log(users: Users) -> None:

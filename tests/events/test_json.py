@@ -106,7 +106,8 @@ PLACES: list[tuple[str, Any]] = [
     ("list[1]", lambda value: {"list": [0, value]}),
     ("a.b[0].c", lambda value: {"a": {"b": [{"c": value}]}}),
 ]
-_IDS = [f"{type(value).__name__}-{ascii(value)[:30]}" for value in NOT_JSON]
+_IDS = [f"{type(value).__name__}-{ascii(value).partition(' at 0x')[0][:30]}" for value in NOT_JSON]
+"""The same in every process, so without addresses."""
 
 
 def refused(draft: Draft) -> InvalidEvent:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections import defaultdict
 from pathlib import Path
@@ -13,7 +12,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS holders (partition INTEGER PRIMARY KEY, generation INTEGER, fence TEXT);
 CREATE TABLE IF NOT EXISTS steps (
     step INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT, conversation TEXT, version INTEGER, count INTEGER,
-    partition INTEGER, generation INTEGER, fence TEXT, pid INTEGER
+    partition INTEGER, generation INTEGER, fence TEXT
 );
 """
 
@@ -48,8 +47,8 @@ class Sink:
                     [holder.partition, holder.generation, holder.fence],
                 )
             run(
-                "INSERT INTO steps (what, conversation, version, count, partition, generation, fence, pid)"
-                " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO steps (what, conversation, version, count, partition, generation, fence)"
+                " VALUES (?, ?, ?, ?, ?, ?, ?)",
                 [
                     what,
                     delivery.conversation.conversation,
@@ -58,7 +57,6 @@ class Sink:
                     holder.partition,
                     holder.generation,
                     holder.fence,
-                    os.getpid(),
                 ],
             )
         finally:
@@ -66,10 +64,10 @@ class Sink:
         if what == "refused":
             raise Refused
 
-    def steps(self) -> list[tuple[str, str, int, int, int]]:
-        """What, conversation, version, count and process of each step, in order."""
+    def steps(self) -> list[tuple[str, str, int, int, str]]:
+        """What, conversation, version, count and fence of each step, in order."""
         return self._connection.execute(
-            "SELECT what, conversation, version, count, pid FROM steps ORDER BY step"
+            "SELECT what, conversation, version, count, fence FROM steps ORDER BY step"
         ).fetchall()
 
     def close(self) -> None:
@@ -83,23 +81,23 @@ class Story:
         self.handled: dict[tuple[str, int], int] = defaultdict(int)
         self.begun: dict[tuple[str, int], list[int]] = defaultdict(list)
         self.refused = 0
-        in_hand: dict[str, dict[int, int]] = defaultdict(dict)
-        overtaken: set[tuple[str, int]] = set()
-        """Processes that had a conversation in hand when another began one of its events."""
-        for what, conversation, version, count, pid in sink.steps():
+        in_hand: dict[str, dict[str, int]] = defaultdict(dict)
+        overtaken: set[tuple[str, str]] = set()
+        """Holders that had a conversation in hand when another began one of its events."""
+        for what, conversation, version, count, fence in sink.steps():
             if what == "refused":
                 self.refused += 1
             elif what == "begin":
                 before = version == 1 or self.handled[conversation, version - 1]
                 assert before, f"{conversation} {version} before {version - 1}"
                 self.begun[conversation, version].append(count)
-                others = [other for other in in_hand[conversation] if other != pid]
+                others = [other for other in in_hand[conversation] if other != fence]
                 overtaken.update((conversation, other) for other in others)
-                assert pid not in in_hand[conversation], f"{conversation}: two events at once in one member"
-                in_hand[conversation] = {pid: version}
+                assert fence not in in_hand[conversation], f"{conversation}: two events at once of one holder"
+                in_hand[conversation] = {fence: version}
             else:
-                assert (conversation, pid) not in overtaken, f"{conversation} {version} was handled by two at once"
-                in_hand[conversation].pop(pid, None)
+                assert (conversation, fence) not in overtaken, f"{conversation} {version} was handled by two at once"
+                in_hand[conversation].pop(fence, None)
                 self.handled[conversation, version] += 1
 
     @property

@@ -57,12 +57,15 @@ async def projecting(here: Scene) -> AsyncIterator[asyncio.Task[None]]:
 
 
 async def test_views_are_never_ahead_of_the_logs_of_a_server_that_is_killed_under_load(
-    executable: str, processes: Processes, nursery: Nursery
+    executable: str, processes: Processes, tmp_path: Path
 ) -> None:
-    chance = Random(11)
+    chance, steps = Random(11), tmp_path / "steps"
     async with Server(executable, fsync="always") as server, scene(server.url, seed=70) as here:
         await here.lives.write(4)
-        process = processes.start(here.order(ALL, "run", pause=0.002), "beside")
+        process = processes.start(here.order(ALL, "run", pause=0.002, steps=str(steps)), "beside")
+        with anyio.fail_after(30):  # a server that is away when it starts is an error; only later it is waited for
+            while not steps.exists():
+                await anyio.sleep(0.01)
         async with projecting(here) as task:
             for _ in range(KILLS):
                 async with writing(here):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -33,12 +35,7 @@ READS = int(os.environ.get("EVENTLOG_PROJECTION_READS", "2000"))
 CHATS = 10
 BEFORE, AFTER = Marked(1, "before"), Marked(1, "after")
 KINDS = ["history", "marked:1:after"]
-RIGHTS = (
-    "reset on >PASSWORD %R~NS:meta %R~{NS:*}:* +ping +info +config|get +type +time +exists +hget +hmget +hgetall "
-    "+hkeys +hlen +hexists +hscan +smembers +xrange +xrevrange +xlen +xread +zrange +zcard +zscore +lrange +llen "
-    "+evalsha_ro +eval_ro (+evalsha +eval ~{NS:*}:*) (+hset +hsetnx +hdel +hincrby +sadd +srem +del +rpush +zadd +zrem "
-    "~{NS:*}:reader:* ~{NS:*}:group:* ~{NS:*}:groups ~{NS:*}:view:* ~{NS:*}:views)"
-)
+ACL = Path(__file__).parents[3] / "docs" / "acl.md"
 
 
 def chats(log: EventLog) -> list[Conversation]:
@@ -196,18 +193,8 @@ async def rights(server: Server, here: Scene) -> None:
     """A user who may read all, and write to nothing but readers and views."""
     keys = here.raw.keys
     async with Redis(unix_socket_path=str(server.socket)) as admin:
-        words = RIGHTS.replace("NS", here.namespace).split(" ")
-        # A selector is one argument.
-        line = " ".join(words)
-        arguments, depth, one = [], 0, ""
-        for letter in line + " ":
-            depth += (letter == "(") - (letter == ")")
-            if letter == " " and not depth:
-                arguments.append(one)
-                one = ""
-            else:
-                one += letter
-        await admin.execute_command("ACL", "SETUSER", "projector", *arguments)
+        [line] = re.findall(r"^ACL SETUSER projector .*$", ACL.read_text(), re.MULTILINE)
+        await admin.execute_command(*line.replace("eventlog:", f"{here.namespace}:").split(" "))
     log = keys.of_log(LogId("a", "c0"))
     async with Redis(unix_socket_path=str(server.socket), username="projector", password="PASSWORD") as client:
         for command in (
