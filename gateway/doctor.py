@@ -42,6 +42,7 @@ _CHANGES = (
     ("maxmemory-policy", "CONFIG SET maxmemory-policy noeviction"),
     ("appendonly is no", "CONFIG SET appendonly yes"),
     ("appendfsync is no", "CONFIG SET appendfsync everysec"),
+    ("aof-load-truncated is yes", "CONFIG SET aof-load-truncated no"),
     ("CONFIG is forbidden", "ACL SETUSER USER +config|get"),
     ("see INFO", "ACL SETUSER USER +info"),
     ("answer INFO", "take out of the server's configuration: rename-command INFO"),
@@ -174,6 +175,12 @@ async def _server(client: Redis, wanted: Durability, found: Examination) -> None
     for warning in report.warnings:
         if not (found.has(FAULT) and warning.startswith(("appendonly is", "appendfsync is"))):  # the fault tells
             found.warn(warning, _change(warning))
+    if report.appendonly and report.may_keep_half:
+        text = (
+            f"aof-load-truncated is yes, with which {report.name} {report.version} starts from a file that a power cut "
+            "tore within an operation, and may carry out half of it at a later start. Set it to no (docs/backup.md)"
+        )
+        found.warn(text, _change(text))
     if info.get("aof_last_write_status", "ok") != "ok":
         found.fault("the last write of the append-only file failed: see the server's log, and its disk", "df")
     limit, used = int(info.get("maxmemory") or 0), int(info.get("used_memory") or 0)

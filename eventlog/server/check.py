@@ -19,6 +19,9 @@ from eventlog.errors import InvalidInput, ServerUnavailable, ServerUnfit
 from eventlog.server.binary import OLDEST
 from eventlog.server.cluster import primaries
 
+_CUTS_WHOLE = (9, 1, 2)
+"""The oldest Valkey that was seen to cut a torn transaction off whole."""
+
 
 @dataclass(frozen=True)
 class ServerReport:
@@ -31,6 +34,8 @@ class ServerReport:
     appendonly: bool | None
     appendfsync: str | None
     """``everysec``, ``always`` or ``no``."""
+    may_keep_half: bool | None
+    """Whether it may start with half an operation at the end of its append-only file, and do that half later."""
     maxmemory_policy: str | None
     replicas: int
     """How many replicas are connected."""
@@ -89,6 +94,7 @@ def _together(reports: list[ServerReport]) -> ServerReport:
     return replace(
         reports[0],
         appendonly=False if False in appendonly else None if None in appendonly else True,
+        may_keep_half=any(report.may_keep_half for report in reports),
         appendfsync=min((report.appendfsync for report in reports), key=lambda fsync: by_fsync.get(fsync, 0)),
         maxmemory_policy=next((policy for policy in policies if policy != "noeviction"), policies[0]),
         replicas=min(report.replicas for report in reports),
@@ -153,7 +159,10 @@ async def check(client: Redis, *, nodes: bool = False) -> ServerReport:
     elif appendfsync == "no":
         warnings.append("appendfsync is no: a power cut loses up to some 30 s of events. Set it to everysec or always")
     replicas = int(info.get("connected_slaves", 0))
-    return ServerReport(name, version, role, appendonly, appendfsync, policy, replicas, clustered, tuple(warnings))
+    half = _may_keep_half(name, version, settings.get("aof-load-truncated"))
+    return ServerReport(
+        name, version, role, appendonly, appendfsync, half, policy, replicas, clustered, tuple(warnings)
+    )
 
 
 def check_durability(report: ServerReport, wanted: Durability) -> None:
@@ -192,6 +201,13 @@ def _refuse_unfit(name: str, version: str, policy: str | None, limit: int) -> No
         )
 
 
+def _may_keep_half(name: str, version: str, load_truncated: str | None) -> bool | None:
+    """A server that cuts a torn end off by itself cuts a command, and leaves the transaction around it open."""
+    if name == "valkey" and _numbers(version, 3) >= _CUTS_WHOLE:
+        return False
+    return None if load_truncated is None else load_truncated == "yes"
+
+
 def _is_login(error: BaseException) -> bool:
     """Whether the server refused who we are. The client wraps what was refused while it connected."""
     return any(isinstance(one, redis.exceptions.AuthenticationError) for one in (error, error.__cause__))
@@ -200,7 +216,7 @@ def _is_login(error: BaseException) -> bool:
 async def _settings(client: Redis) -> tuple[dict[str, str], str | None]:
     """The settings that matter, and why they could not be read."""
     try:
-        answer = await client.config_get("maxmemory", "maxmemory-policy", "appendfsync")
+        answer = await client.config_get("maxmemory", "maxmemory-policy", "appendfsync", "aof-load-truncated")
     except redis.exceptions.ConnectionError:
         raise
     except redis.exceptions.ResponseError as error:  # NOPERM, or unknown command: renamed or disabled
@@ -212,5 +228,5 @@ def _text(value: object) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
+def _numbers(version: str, count: int = 2) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:count] if part.isdigit())

@@ -35,7 +35,7 @@ class Server:
     ``files`` is its data directory. It listens on a unix socket, and on ``port`` for replicas of it.
     """
 
-    def __init__(self, executable: str, *, fsync: str = "everysec") -> None:
+    def __init__(self, executable: str, *, fsync: str = "everysec", **options: str) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="loss"))  # short: a socket's path has at most 107 bytes
         self.files = self.home / "data"
         self.files.mkdir()
@@ -43,7 +43,7 @@ class Server:
         self.url = f"unix://{self.socket}"
         self.port = free_port()
         self._executable = executable
-        self._fsync = fsync
+        self._options = {"appendfsync": fsync, **options}
         self._process: subprocess.Popen[bytes] | None = None
 
     async def __aenter__(self) -> Self:
@@ -73,10 +73,10 @@ class Server:
             "unixsocket": str(self.socket),
             "dir": str(self.files),
             "appendonly": "yes",
-            "appendfsync": self._fsync,
             "save": "",
             "repl-diskless-sync": "yes",
             "repl-diskless-sync-delay": "0",
+            **self._options,
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self.home / "server.log").open("ab") as log:

@@ -15,7 +15,10 @@ import anyio
 import anyio.to_thread
 import pytest
 
-from eventlog import EventLog
+from eventlog import EventLog, user
+from eventlog.server import aof
+from eventlog.server.binary import check_tool, find
+from eventlog.server.check import inspect
 from eventlog.store.port import OPERATION_WINDOW
 from tests.loss.log import (
     NAMESPACE,
@@ -33,11 +36,12 @@ pytestmark = pytest.mark.anyio
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "backup.md"
-STOPPED, RUNNING, CHECK, RESTORE = (
+STOPPED, RUNNING, CHECK, RESTORE, TORN = (
     "Copy a server that is stopped",
     "Copy a server that runs",
     "Check a copy",
     "Restore",
+    "After a power cut",
 )
 CLI = """
 import sys, redis
@@ -78,6 +82,11 @@ def page(tmp_path: Path, backup: Path, executable: str) -> Callable[..., None]:
     for name, what in scripts.items():
         (tools / name).write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} {what} "$@"\n')
         (tools / name).chmod(0o755)
+    tool = check_tool(find(executable))
+    assert tool is not None
+    called = f"exec -a {tool.called} {shlex.quote(str(tool.executable))}"
+    (tools / "redis-check-aof").write_text(f'#!/usr/bin/env bash\n{called} "$@"\n')
+    (tools / "redis-check-aof").chmod(0o755)
 
     def run(heading: str, **variables: Path) -> None:
         ran = subprocess.run(
@@ -92,6 +101,7 @@ def page(tmp_path: Path, backup: Path, executable: str) -> Callable[..., None]:
                 "BACKUP": str(backup),
                 **{name: str(value) for name, value in variables.items()},
             },
+            input="y\n",
             capture_output=True,
             text=True,
             timeout=60,
@@ -104,10 +114,48 @@ def page(tmp_path: Path, backup: Path, executable: str) -> Callable[..., None]:
 
 
 def test_the_page_has_commands_under_each_of_these_headings() -> None:
-    for heading in (STOPPED, RUNNING, CHECK, RESTORE):
+    for heading in (STOPPED, RUNNING, CHECK, RESTORE, TORN):
         assert commands(heading)
-    assert len(re.findall("```sh", PAGE.read_text())) == 4
+    assert len(re.findall("```sh", PAGE.read_text())) == 5
     assert f"more than {OPERATION_WINDOW} others" in PAGE.read_text()
+
+
+async def torn(server: Server) -> None:
+    """Two operations, of which the power cut leaves the first whole, and the second but for its last bytes."""
+    async with opened(server.url) as log:
+        for name in ("a", "b"):
+            await chat(log).add(user(name), user("more"), operation_id=name)
+    server.kill()
+    folder = server.files / aof.FOLDER
+    name = aof.last_incremental((folder / aof.MANIFEST).read_text())
+    assert name is not None
+    os.truncate(folder / name, (folder / name).stat().st_size - 5)
+
+
+async def gone_on(server: Server) -> list[str]:
+    """What is there once another operation was appended and the server started again."""
+    await server.start()
+    async with opened(server.url) as log:
+        await chat(log).add(user("c"), user("more"), operation_id="c")
+    await server.stop()
+    await server.start()
+    async with opened(server.url) as log:
+        return operations(await events(chat(log)))
+
+
+async def test_a_torn_end_is_cut_off_whole_as_the_page_says(page: Callable[..., None], executable: str) -> None:
+    async with Server(executable, fsync="always", **{"aof-load-truncated": "no"}) as server:
+        await torn(server)
+        page(TORN, DATA=server.files)
+        assert await gone_on(server) == ["a", "a", "c", "c"]
+
+
+async def test_a_server_of_which_doctor_does_not_warn_cuts_a_torn_end_off_whole() -> None:
+    embedded = str(find(None).path)
+    async with Server(embedded, fsync="always", **{"aof-load-truncated": "yes"}) as server:
+        assert (await inspect(server.url)).may_keep_half is False
+        await torn(server)
+        assert await gone_on(server) == ["a", "a", "c", "c"]
 
 
 async def test_an_embedded_server_is_backed_up_and_restored_as_the_page_says(
