@@ -1,22 +1,18 @@
 """What recording adds to each service call of a Microsoft Agent Framework agent.
 
-    python -m benchmarks.agent_framework [--url URL]
-
 A run of two service calls and a tool, on a model that answers at once, with a history of 10 and of
-1,000 messages before it: recorded; with the framework's own in-memory history; and, where
-agent-framework-redis is installed, with its Redis history on the same server. Both load the history
-once a run. The figures are a run's, halved.
+1,000 messages before it: recorded; with the framework's own in-memory history; and with its Redis history
+on the same server. Both load the history once a run. Sessions are made anew before they have grown
+much. The figures are a run's, halved.
 """
 
 from __future__ import annotations
 
-import asyncio
-import importlib.util
 import itertools
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
 from typing import Any
 
+import redis.asyncio
 from agent_framework import (
     Agent,
     AgentSession,
@@ -31,14 +27,16 @@ from agent_framework import (
     tool,
 )
 
-from benchmarks.measure import Contender, Operation, Ratio, latency, measured_server, parser, ratio, report
-from eventlog import EventLog, assistant, tool_call, user
-from eventlog.identity import new_stamp
+from benchmarks.bench import Bench
+from benchmarks.measure import Contender, Operation, latency
+from benchmarks.peers import PROVIDER, history_provider
+from benchmarks.ratio import Ratio, ratio
+from eventlog import Tenant, assistant, tool_call, user
 from gateway.adapters.agent_framework import record
 
-LENGTHS = (10, 1_000)
-ROUNDS = 5
-EACH = 8
+LENGTHS = {10: (5, 3), 1_000: (1, 8)}
+"""Messages of history -> how often a round makes sessions anew, and the runs in each; a run adds four messages."""
+RECORDED, IN_MEMORY = "recorded", "in memory"
 CALLS = 2
 """Service calls a run."""
 
@@ -79,10 +77,9 @@ def past(length: int) -> list[Message]:
     raise AssertionError
 
 
-async def recorded(log: EventLog, length: int) -> Operation:
-    """Runs that are recorded, each in the same conversation, whose history is recorded, too."""
-    tenant = log.tenant("bench")
-    conversation = tenant.conversation(f"history-{length}")
+async def recorded(tenant: Tenant, name: str, length: int) -> Operation:
+    """Runs that are recorded, in a conversation whose history is recorded, too."""
+    conversation = tenant.conversation(name)
     for turn in range(length // 4):
         async with conversation.run(carry="none") as run:
             await run.add(user(f"{turn}: weather? " * 20))
@@ -103,11 +100,9 @@ def in_memory(length: int) -> Operation:
     return _runs(agent, session)
 
 
-async def on_redis(url: str, length: int) -> Operation:
+async def on_redis(client: redis.asyncio.Redis, name: str, length: int) -> Operation:
     """Runs with the framework's Redis history."""
-    from agent_framework_redis import RedisHistoryProvider  # noqa: PLC0415  only where it is installed
-
-    provider = RedisHistoryProvider(redis_url=url, application_id=f"bench-{new_stamp():x}")
+    provider = history_provider(client, name)
     agent = agent_with(provider)
     session = agent.create_session()
     await provider.save_messages(session.session_id, past(length))
@@ -123,29 +118,21 @@ def _runs(agent: Agent[Any], session: AgentSession) -> Operation:
     return run
 
 
-async def measure(url: str) -> list[Ratio]:
+async def measure(bench: Bench) -> list[Ratio]:
     """All rows."""
     rows: list[Ratio] = []
-    async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(EventLog.open(url, namespace=f"bench-{new_stamp():x}"))
-        for length in LENGTHS:
-            contenders = [
-                Contender("recorded", await recorded(log, length)),
-                Contender("in memory", in_memory(length)),
-            ]
-            if importlib.util.find_spec("agent_framework_redis") is not None:
-                contenders.append(Contender("agent-framework-redis", await on_redis(url, length)))
-            times = await latency(contenders, rounds=ROUNDS, each=EACH)
-            a_call = {name: [one / CALLS for one in found] for name, found in times.items()}
-            name = f"a service call at {length:,} messages, µs"
-            rows += [ratio(name, a_call, "recorded", other.name) for other in contenders[1:]]
+    async with bench.log() as log, bench.client(decode_responses=True) as client:
+        for whole, (anew, runs) in LENGTHS.items():
+            length = bench.size.of(whole, 10)
+            found: dict[str, list[float]] = {RECORDED: [], IN_MEMORY: [], PROVIDER: []}
+            for _ in range(bench.size.rounds * anew):
+                contenders = [
+                    Contender(RECORDED, await recorded(log.tenant("bench"), bench.name(), length)),
+                    Contender(IN_MEMORY, in_memory(length)),
+                    Contender(PROVIDER, await on_redis(client, bench.name(), length)),
+                ]
+                for name, times in (await latency(contenders, rounds=1, each=runs)).items():
+                    found[name] += [one / CALLS for one in times]
+            work = f"a service call at {length:,} messages, µs"
+            rows += [ratio(work, found, RECORDED, other) for other in (IN_MEMORY, PROVIDER)]
     return rows
-
-
-async def main() -> None:
-    async with measured_server(parser(__doc__).parse_args().url) as (url, server):
-        report(await measure(url), "agent_framework", server)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())

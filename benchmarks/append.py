@@ -1,9 +1,7 @@
-"""Appending 4 events of 1 KB: the store alone, whole, and as the history grows.
+"""Appending 4 events of 1 KB: the store alone, whole, as the history grows, and against sessions of peers.
 
-    python -m benchmarks.append [--url URL]
-
-The bare contenders write the same four documents by XADD, pipelined: over the same shared
-connection as ours, or through redis-py's pool.
+The bare contenders write the same four documents by XADD, pipelined: over the same shared connection as
+ours, or through redis-py's pool. The peers add four messages of the same text to a session of 1,000.
 """
 
 from __future__ import annotations
@@ -15,21 +13,20 @@ from contextlib import AsyncExitStack
 import orjson
 import redis.asyncio
 
-from benchmarks.measure import Contender, Ratio, latency, measured_server, parser, ratio, report, throughput
-from eventlog import Conversation, Draft, EventLog, LogId
+from benchmarks.bench import Bench
+from benchmarks.measure import Contender, latency, throughput
+from benchmarks.peers import PROVIDER, SESSION, as_framework, as_items, history_provider, redis_session
+from benchmarks.ratio import Ratio, ratio
+from benchmarks.workload import body
+from eventlog import Conversation, Draft, EventLog, LogId, user
 from eventlog.codec import encode
-from eventlog.identity import new_id, new_stamp
+from eventlog.identity import new_id
 from eventlog.store.port import Append
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.wire import Wire, pack
 
-ROUNDS = 7
+WORK = "append 4 × 1 KB"
 LENGTHS = (10, 1_000, 100_000)
-
-
-def body() -> dict[str, object]:
-    """The data of one event of about 1 KB."""
-    return {"message_id": "m", "role": "user", "parts": [{"type": "text", "content": secrets.token_hex(450)}]}
 
 
 class Bare:
@@ -107,59 +104,91 @@ class Whole:
             rest -= batch
 
 
-async def measure(url: str) -> list[Ratio]:
+async def measure(bench: Bench) -> list[Ratio]:
     """All rows."""
-    namespace = f"bench-{new_stamp():x}"
-    async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(EventLog.open(url, namespace=namespace))
-        assert isinstance(log.store, RedisStore)
-        bare = Bare(url, f"{{{namespace}}}:bare")
-        stack.push_async_callback(bare.close)
+    async with bench.log() as log:
+        return [*await against_bare(bench, log), *await against_itself(bench, log), *await against_peers(bench, log)]
+
+
+async def against_bare(bench: Bench, log: EventLog) -> list[Ratio]:
+    """Latency one after the other, and throughput of 64 tasks."""
+    assert isinstance(log.store, RedisStore)
+    bare = Bare(bench.url, f"{{{bench.name()}}}:bare")
+    try:
         store = Contender("store alone", StoreAlone(log.store).append)
         whole = Contender("whole", Whole(log.tenant("bench").conversation("whole")).append)
         shared = Contender("bare XADD, shared connection", bare.shared)
         shared_json = Contender("bare XADD + orjson, shared connection", bare.shared_json)
-        pooled = Contender("bare XADD + orjson, redis-py pool", bare.pooled_json)
+        pooled = Contender("bare XADD + orjson, redis-py's pool", bare.pooled_json)
         contenders = [store, whole, shared, shared_json, pooled]
-        times = await latency(contenders, rounds=ROUNDS, each=300)
-        rates = await throughput(contenders, rounds=ROUNDS, tasks=64, each=20)
-        grown = await growth(log)
+        times = await latency(contenders, rounds=bench.size.rounds, each=bench.size.of(300, 20))
+        rates = await throughput(contenders, rounds=bench.size.rounds, tasks=64, each=bench.size.of(100, 2))
+    finally:
+        await bare.close()
+    alone, at_once = f"{WORK}, µs", f"{WORK}, 64 at once, appends/s"
     return [
-        ratio("latency, µs", times, store.name, shared.name, at_most=1.15),
-        ratio("throughput, /s", rates, store.name, shared.name, at_least=1.0),
-        ratio("latency, µs", times, whole.name, pooled.name, at_most=1.3),
-        ratio("throughput, /s", rates, whole.name, pooled.name, at_least=1.0),
-        ratio("latency, µs", times, whole.name, shared_json.name),
-        ratio("throughput, /s", rates, whole.name, shared_json.name),
-        *(
-            ratio("latency, µs", grown, f"at {length:,} events", f"at {LENGTHS[0]:,} events", at_most=1.1)
-            for length in LENGTHS[1:]
-        ),
+        ratio(alone, times, store.name, shared.name, at_most=1.15),
+        ratio(at_once, rates, store.name, shared.name, at_least=1.0),
+        ratio(alone, times, whole.name, pooled.name, at_most=1.3),
+        ratio(at_once, rates, whole.name, pooled.name, at_least=1.0),
+        ratio(alone, times, whole.name, shared_json.name),
+        ratio(at_once, rates, whole.name, shared_json.name),
     ]
 
 
-async def growth(log: EventLog) -> dict[str, list[float]]:
-    """Latency of an append to histories of different length; the short one is made anew in each round."""
-    long = [Whole(log.tenant("bench").conversation(f"grown-{length}")) for length in LENGTHS[1:]]
-    for writer, length in zip(long, LENGTHS[1:], strict=True):
+async def against_itself(bench: Bench, log: EventLog) -> list[Ratio]:
+    """Appending to histories of different length; the short one is made anew each time."""
+    lengths = [bench.size.of(length, 10 * step) for step, length in enumerate(LENGTHS, 1)]
+    names = [f"at {length:,} events" for length in lengths]
+    tenant = log.tenant("bench")
+    writers = [Whole(tenant.conversation(f"grown-{length}")) for length in lengths[1:]]
+    for writer, length in zip(writers, lengths[1:], strict=True):
         await writer.fill(length)
-    found: dict[str, list[float]] = {}
-    for _ in range(ROUNDS * 10):
-        short = Whole(log.tenant("bench").conversation(new_id()))
-        await short.fill(LENGTHS[0])
-        contenders = [
-            Contender(f"at {length:,} events", writer.append)
-            for length, writer in zip(LENGTHS, (short, *long), strict=True)
-        ]
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(bench.size.rounds * bench.size.of(10)):
+        short = Whole(tenant.conversation(new_id()))
+        await short.fill(lengths[0])
+        contenders = [Contender(name, writer.append) for name, writer in zip(names, (short, *writers), strict=True)]
         for name, medians in (await latency(contenders, rounds=1, each=20)).items():
-            found.setdefault(name, []).extend(medians)
-    return found
+            found[name] += medians
+    return [ratio(f"{WORK}, µs", found, name, names[0], at_most=1.1) for name in names[1:]]
 
 
-async def main() -> None:
-    async with measured_server(parser(__doc__).parse_args().url) as (url, server):
-        report(await measure(url), "append", server)
+async def against_peers(bench: Bench, log: EventLog) -> list[Ratio]:
+    """Four messages into sessions that hold 1,000."""
+    length = bench.size.of(1_000, 20)
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(bench.client())
+        decoding = await stack.enter_async_context(bench.client(decode_responses=True))
+        ours = Whole(log.tenant("bench").conversation("beside-peers"))
+        session = redis_session(client, bench.name())
+        provider = history_provider(decoding, bench.name())
+        messages = [user(secrets.token_hex(450)) for _ in range(length)]
+        four = [user(secrets.token_hex(450)) for _ in range(4)]
+        items, framework = as_items(four), as_framework(four)
+        await ours.fill(length)
+        await session.add_items(as_items(messages))
+        await provider.save_messages("bench", as_framework(messages))
+        [key] = await client.keys(f"*{provider.application_id}*")
 
+        async def to_session() -> None:
+            await session.add_items(items)
 
-if __name__ == "__main__":
-    asyncio.run(main())
+        async def to_provider() -> None:
+            await provider.save_messages("bench", framework)
+
+        async def cut() -> None:
+            """Its time grows with what it holds."""
+            await client.ltrim(key, 0, length - 1)
+
+        contenders = [
+            Contender("whole", ours.append),
+            Contender(SESSION, to_session),
+            Contender(PROVIDER, to_provider, cut),
+        ]
+        times = await latency(contenders, rounds=bench.size.rounds, each=bench.size.of(40, 5))
+    name = f"{WORK} at {length:,} messages, times as fast (µs)"
+    return [
+        ratio(name, times, "whole", SESSION, at_least=2, times_as_fast=True),
+        ratio(name, times, "whole", PROVIDER, at_least=40, times_as_fast=True),
+    ]

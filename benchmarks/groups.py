@@ -1,7 +1,5 @@
 """A consumer group of one member against bare XREADGROUP + XACK, batches of 100, small events.
 
-    python -m benchmarks.groups [--url URL] [--events N]
-
 Both go through as many events once a round, in turn; ours are spread evenly over conversations. In one
 partition that is the worst case: each window holds one event of each conversation, so each is a read of
 its own. The bare contender reads one stream through
@@ -12,21 +10,23 @@ nothing, and notices no loss.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
+from typing import Any
 
 import orjson
 import redis.asyncio
 
-from benchmarks.measure import Ratio, measured_server, parser, ratio, report
+from benchmarks.bench import Bench
+from benchmarks.measure import seconds
+from benchmarks.ratio import Ratio, ratio
 from eventlog import Draft, EventLog, LogId
 from eventlog.codec import encode
 from eventlog.delivery import Delivery
-from eventlog.identity import new_id, new_stamp
+from eventlog.identity import new_id
 from eventlog.store.port import Append
 
-ROUNDS = 7
+EVENTS = 20_000
 BATCH = 100
 CONVERSATIONS = 100
 TARGET = 0.3
@@ -42,7 +42,7 @@ class Bare:
     """One stream with a consumer group, through redis-py."""
 
     def __init__(self, url: str, key: str, events: int) -> None:
-        self._client = redis.asyncio.Redis.from_url(url)
+        self._client: Any = redis.asyncio.Redis.from_url(url)
         self._key = key
         self._events = events
 
@@ -114,13 +114,13 @@ class Group:
         await group.remove()
 
 
-async def measure(url: str, events: int) -> list[Ratio]:
+async def measure(bench: Bench) -> list[Ratio]:
     """All rows, in events a second."""
-    namespace = f"bench-{new_stamp():x}"
+    events = bench.size.of(EVENTS, 4 * BATCH)
     async with AsyncExitStack() as stack:
-        log = await stack.enter_async_context(EventLog.open(url, namespace=namespace))
-        narrow = await stack.enter_async_context(EventLog.open(url, namespace=f"{namespace}-1", partitions=1))
-        bare = Bare(url, f"{{{namespace}}}:bare", events)
+        log = await stack.enter_async_context(bench.log())
+        narrow = await stack.enter_async_context(bench.log(partitions=1))
+        bare = Bare(bench.url, bench.name(), events)
         stack.push_async_callback(bare.close)
         ours, ours_narrow = Group(log, events), Group(narrow, events)
         for one in (bare, ours, ours_narrow):
@@ -132,28 +132,14 @@ async def measure(url: str, events: int) -> list[Ratio]:
             "bare XREADGROUP + XACK + orjson": bare.decoded,
         }
         rates: dict[str, list[float]] = {name: [] for name in contenders}
-        for _ in range(ROUNDS):
+        for _ in range(bench.size.rounds):
             for name, go_through in contenders.items():
-                start = time.perf_counter()
-                await go_through()
-                rates[name].append(events / (time.perf_counter() - start))
+                rates[name].append(events / await seconds(go_through))
     wide, one_partition, raw, decoded = contenders
-    work = f"events/s, {events:,} in {CONVERSATIONS} conversations"
+    work = f"consume {events:,} events of {CONVERSATIONS} conversations, events/s"
     return [
         ratio(work, rates, wide, raw, at_least=TARGET),
         ratio(work, rates, one_partition, raw, at_least=TARGET),
         ratio(work, rates, wide, decoded),
         ratio(work, rates, one_partition, decoded),
     ]
-
-
-async def main() -> None:
-    options = parser(__doc__)
-    options.add_argument("--events", type=int, default=20_000)
-    arguments = options.parse_args()
-    async with measured_server(arguments.url) as (url, server):
-        report(await measure(url, arguments.events), "groups", server)
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
