@@ -36,7 +36,7 @@ class ServiceCallRecorder(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Record the start, let the call go out, record its end."""
-        watch = active.get(context.session) if context.session is not None else None
+        watch = active(context.session)
         if watch is None or watch.recorder is None or _SEEN in context.metadata:
             await call_next()
             return

@@ -16,6 +16,7 @@ from agent_framework import Content
 from agent_framework import Message as ChatMessage
 
 from eventlog.messages import Json, Message
+from gateway.adapters.agent_framework.nearest import nearest
 
 FIELDS = "agent_framework"
 """Where a part, or a message's ``extra``, keeps what only the framework knows."""
@@ -74,29 +75,27 @@ def content_of(part: Part) -> Content:
     """The inverse of ``part_of``; a part of the log that no framework wrote becomes what comes nearest."""
     kind = part["type"]
     if kind == FIELDS:
-        return Content.from_dict(part["content"])
+        return nearest(part["content"])
     rest = _fields(part)
     if kind == "text" and not rest:
         return Content("text", text=part["content"])
     if kind == "text":
-        return Content.from_dict({"type": "text", "text": part["content"], **rest})
+        return nearest({"type": "text", "text": part["content"], **rest})
     if kind == "reasoning":
-        return Content.from_dict({"type": "text_reasoning", "text": part["content"], **rest})
+        return nearest({"type": "text_reasoning", "text": part["content"], **rest})
     if kind == "blob":
-        media = part.get("mime_type")
-        return Content.from_dict(
-            {"type": "data", "uri": f"data:{media};base64,{part['content']}", "media_type": media, **rest}
-        )
+        media = part.get("mime_type") or "application/octet-stream"
+        return nearest({"type": "data", "uri": f"data:{media};base64,{part['content']}", "media_type": media, **rest})
     if kind == "uri":
-        return Content.from_dict({"type": "uri", "uri": part["uri"], **_media(part), **rest})
+        return nearest({"type": "uri", "uri": part["uri"], **_media(part), **rest})
     if kind == "file":
-        return Content.from_dict({"type": "hosted_file", "file_id": part["file_id"], **_media(part), **rest})
+        return nearest({"type": "hosted_file", "file_id": part["file_id"], **_media(part), **rest})
     if kind == "tool_call":
         document = {"type": "function_call", "call_id": part["id"], "name": part["name"], **_fields(part.get("extra"))}
-        return Content.from_dict({**document, **_present("arguments", part.get("arguments"))})
+        return nearest({**document, **_present("arguments", part.get("arguments"))})
     if kind == "tool_call_response":
         return _content_of_result(part)
-    return Content.from_dict(part)
+    return nearest(part)
 
 
 def record_of(message: ChatMessage, *, contents: Sequence[Content] | None = None, output: bool = False) -> Message:
@@ -245,11 +244,11 @@ def _content_of_result(part: Part) -> Content:
     result = part.get("response")
     if FIELDS not in (part.get("extra") or {}) and not isinstance(result, str):
         made = Content.from_function_result(part["id"], result=result)
-        return made if not part.get("is_error") else Content.from_dict({**made.to_dict(), "exception": "error"})
+        return made if not part.get("is_error") else nearest({**made.to_dict(), "exception": "error"})
     document = {"type": "function_result", "call_id": part["id"], "items": _items(result), **rest}
     if part.get("is_error"):
         document.setdefault("exception", "error")
-    return Content.from_dict({**document, **_present("result", result)})
+    return nearest({**document, **_present("result", result)})
 
 
 def _items(result: Json) -> list[Part] | None:

@@ -57,7 +57,7 @@ class EventLogHistory(HistoryProvider):
         self, *, agent: SupportsAgentRun, session: AgentSession, context: SessionContext, state: dict[str, Any]
     ) -> None:
         """Load the history: once for the run, or before each service call where the framework asks for it then."""
-        watch = active.get(session)
+        watch = active(session)
         if watch is None:
             raise InvalidInput(
                 f"agent {agent.name or agent.id!r} was run past its recorder: call run() of the agent that was recorded"

@@ -14,6 +14,7 @@ from agent_framework import Message as ChatMessage
 
 from eventlog import Conversation, Event, Message
 from gateway.adapters.agent_framework.contents import FIELDS, MARK, chat_messages, is_open_call
+from gateway.adapters.agent_framework.nearest import nearest
 from projections import history
 from projections.assembly import group
 
@@ -69,7 +70,10 @@ class Past:
         version, event = mark.get("version"), mark.get("event")
         if type(version) is not int or not 1 <= version <= len(self.events) or self.events[version - 1].id != event:
             return None
-        return [one for one in mark.get("versions", ()) if type(one) is int and 1 <= one <= len(self.events)]
+        versions = mark.get("versions")
+        if not isinstance(versions, list):
+            return None
+        return [one for one in versions if type(one) is int and 1 <= one <= len(self.events)]
 
     def messages(self, versions: Sequence[int] = ()) -> list[ChatMessage]:
         """The whole view, and behind it the events of these versions, which are not in it."""
@@ -113,7 +117,7 @@ class Past:
                 if content.id is None:
                     content.id = self._occurrence(answers.get(call, 0))
                 if call in waiting and call in self._asked:
-                    request = Content.from_dict(self._asked[call])
+                    request = nearest(self._asked[call])
                     content.id = content.id or (request.function_call.id if request.function_call else None)
                     contents.append(request)
             chat.contents = contents

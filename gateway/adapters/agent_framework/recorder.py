@@ -228,7 +228,7 @@ class RunRecorder:
     def _loaded(self, message: ChatMessage) -> list[int] | None:
         """The versions of a message that was loaded before the run or, of its own events, within it; else None."""
         mark = message.additional_properties.get(MARK)
-        if isinstance(mark, dict) and mark.get("run") == self.run.id:
+        if isinstance(mark, dict) and mark.get("run") == self.run.id and isinstance(mark.get("versions"), list):
             return list(mark["versions"])
         return self.past.known(message)
 

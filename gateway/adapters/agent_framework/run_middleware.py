@@ -24,7 +24,7 @@ from gateway.adapters.agent_framework.call_middleware import ServiceCallRecorder
 from gateway.adapters.agent_framework.errors import PersistenceWarning, RecordingFailed
 from gateway.adapters.agent_framework.past import Past
 from gateway.adapters.agent_framework.recorder import RunRecorder
-from gateway.adapters.agent_framework.settings import Settings, active, enclosing
+from gateway.adapters.agent_framework.settings import Settings, enclosing, enter, innermost, leave
 from gateway.adapters.agent_framework.streams import followed
 from gateway.adapters.agent_framework.tool_middleware import ToolResultRecorder
 from gateway.adapters.agent_framework.watch import STATE, Watch, gap_event, gap_of
@@ -40,8 +40,7 @@ class AgentRunRecorder(AgentMiddleware):
     async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Record the run, whether it streams or not."""
         watch = await self._start(context)
-        session = watch.session
-        active[session] = watch
+        enter(watch)
         if not self._settings.own_stack:
             self._inject(context)
         try:
@@ -81,8 +80,21 @@ class AgentRunRecorder(AgentMiddleware):
             )
         parent = enclosing.get()
         conversation = _conversation_id(session, parent)
+        shares = conversation != session.session_id
         watch = Watch(name, session, conversation, None, self._settings.on_failure == "stop")
-        watch.accepted = session.service_session_id
+        watch.accepted, watch.parent = session.service_session_id, parent
+        other = innermost(session)
+        if other is not None and other is not parent and (other.recorder is None or shares):
+            busy = InvalidInput(
+                f"agent {name!r}: the session {session.session_id!r} is in another run just now, of agent "
+                f"{other.agent!r}, and whose a service call is could not be told: give this run a session of its own"
+            )
+            if watch.stops or other.recorder is not None:
+                raise busy
+            watch.give_up("the start of the run", busy)  # as the one that it would meet
+            return watch
+        if shares:
+            enter(watch)  # before the first step, so that no other comes in between
         recorder = None
         try:
             recorder = await self._open(name, conversation, session, parent)
@@ -93,6 +105,7 @@ class AgentRunRecorder(AgentMiddleware):
         except BaseException as error:
             if recorder is not None:
                 await self._failed(watch, error)
+            leave(watch)
             refused = isinstance(error, (InvalidInput, RunRefused, ConversationDeleted))
             if watch.stops or refused or not isinstance(error, EventLogError):
                 raise
@@ -142,7 +155,7 @@ class AgentRunRecorder(AgentMiddleware):
         context.client_kwargs["middleware"] = middleware
 
     async def _ended(self, watch: Watch, response: AgentResponse[Any] | None) -> None:
-        active.pop(watch.session, None)
+        leave(watch)
         recorder = watch.recorder
         if recorder is not None and self._settings.own_stack and not recorder.calls and response is not None:
             await self._unwatched(watch, recorder, response)
@@ -170,7 +183,7 @@ class AgentRunRecorder(AgentMiddleware):
         await watch.keep("the run", recorder.infer(response))
 
     async def _failed(self, watch: Watch, error: BaseException) -> None:
-        active.pop(watch.session, None)
+        leave(watch)
         if watch.recorder is not None:
             watch.session.service_session_id = watch.accepted
             try:
@@ -188,14 +201,17 @@ async def _close(recorder: RunRecorder, error: BaseException) -> None:
 
 
 async def _let_go(watch: Watch) -> None:
-    """Hold a run no longer that went on unrecorded, and abort it if the log can be written again."""
+    """Hold a run no longer that went on unrecorded; if the log can be written again, answer its calls and abort it."""
     if watch.lost is not None:
-        await _close(watch.lost, RuntimeError("it went on unrecorded"))
+        unrecorded = RuntimeError("it went on unrecorded")
+        with suppress(EventLogError):  # else whoever runs next seals it
+            await watch.lost.leave(unrecorded)
+        await _close(watch.lost, unrecorded)
 
 
 def _conversation_id(session: AgentSession, parent: Watch | None) -> str:
     """The session's id; for an agent that works within a run of the very conversation, one of its own."""
-    if parent is None or parent.recorder is None or parent.conversation != session.session_id:
+    if parent is None or parent.over or parent.recorder is None or parent.conversation != session.session_id:
         return session.session_id
     parent.recorder.children += 1
     return f"{parent.recorder.run.id}.{parent.recorder.children}"

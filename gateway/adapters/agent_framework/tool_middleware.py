@@ -33,7 +33,7 @@ class ToolResultRecorder(FunctionMiddleware):
 
     async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """Run the tool; agents that it runs are known to work for this run."""
-        watch = active.get(context.session) if context.session is not None else None
+        watch = active(context.session)
         if watch is None or watch.recorder is None:
             await call_next()
             return

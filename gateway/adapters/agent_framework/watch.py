@@ -40,6 +40,14 @@ class Watch:
     lost: RunRecorder | None = None
     """What recorded the run until it went on unrecorded."""
 
+    around: Watch | None = None
+    """The run that this very session object was in when this one began."""
+
+    parent: Watch | None = None
+    """The run whose tool runs this one."""
+
+    over: bool = False
+
     async def keep(self, what: str, work: Awaitable[T]) -> T | None:
         """Do a step of recording. None when it failed and the run goes on unrecorded.
 
@@ -58,7 +66,8 @@ class Watch:
         run = self.recorder.run.id if self.recorder is not None else None
         self.recorder, self.lost = None, self.recorder
         note = f"agent {self.agent!r} goes on unrecorded in conversation {self.conversation!r}: {what} failed: {error}"
-        self.session.state[STATE] = {"unrecorded": {"run": run, "since": what, "error": str(error)[:1000]}}
+        if run is not None or gap_of(self.session) is None:  # else a run that is to be let go would be forgotten
+            self.session.state[STATE] = {"unrecorded": {"run": run, "since": what, "error": str(error)[:1000]}}
         _logger.error("%s", note)
         warnings.warn(note, UnrecordedWarning, stacklevel=3)
 
@@ -67,7 +76,9 @@ def gap_of(session: AgentSession) -> dict[str, Any] | None:
     """The mark that an unrecorded run left in the session's state."""
     state = session.state.get(STATE)
     gap = state.get("unrecorded") if isinstance(state, dict) else None
-    return dict(gap) if isinstance(gap, dict) else None
+    if not isinstance(gap, dict):
+        return None
+    return {name: gap[name] for name in ("run", "since", "error") if isinstance(gap.get(name), str)} or None
 
 
 def gap_event(gap: dict[str, Any]) -> Draft:

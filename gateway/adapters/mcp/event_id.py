@@ -16,6 +16,6 @@ def event_id(stream: str, cursor: Cursor) -> str:
 def parse(text: str) -> tuple[str, Cursor]:
     """The inverse. Raises ``CursorInvalid``."""
     stream, separator, cursor = text.rpartition("@") if isinstance(text, str) else ("", "", "")
-    if not separator or quote(unquote(stream), safe="") != stream:
+    if not separator or not stream.isascii() or quote(unquote(stream), safe="") != stream:
         raise CursorInvalid(f"{ascii(text)[:80]} is not an event id: send back the last one that came, unchanged")
     return unquote(stream), Cursor.parse(cursor)

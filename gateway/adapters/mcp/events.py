@@ -23,12 +23,17 @@ class EventLogEvents(EventStore):
 
     Streams of different sessions share their names (the ids of requests), so one store must not
     serve two: ``EventLogSessionManager`` gives each session its own. An event id counts for the
-    stream it names, in this session; any other is ``CursorInvalid``, and nothing is replayed.
+    stream it names, in this session; any other is ``CursorInvalid``, and nothing is replayed: the
+    stream is judged first, and of an event on a stream that is not this session's nothing is looked up.
     """
 
     def __init__(self, tenant: Tenant, session: str, *, most: int = MOST) -> None:
         self.conversation: Conversation = tenant.conversation(f"mcp/{session}")
         self._most = most
+        self._streams: set[str] = set()
+        """The streams that this session is known to have."""
+        self._seen: Cursor | None = None
+        """Up to where its log was read for them."""
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
         """Record what goes out on a stream; return its id. Raises errors of the ``ServerError`` branch."""
@@ -38,7 +43,9 @@ class EventLogEvents(EventStore):
         except InvalidEvent:  # no JSON of ours, as integers beyond 64 bits
             data["message"] = "" if message is None else _as_text(message)
             appending = self.conversation.append(Draft(MESSAGE, data))
-        return event_id.event_id(stream_id, (await appending).cursor)
+        appended = await appending
+        self._streams.add(stream_id)
+        return event_id.event_id(stream_id, appended.cursor)
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
         """Send again what went out on the stream after the event; return the stream.
@@ -47,11 +54,13 @@ class EventLogEvents(EventStore):
         has come since than is replayed, ``LogLost`` or ``Truncated`` where events are missing: then nothing is sent.
         """
         stream, cursor = event_id.parse(last_event_id)
+        if not await self._has(stream):
+            raise CursorInvalid(f"stream {ascii(stream)[:80]} is none of this session: begin another session")
         cursor = self.conversation.log.check_cursor(cursor)
         seen = await self._at(cursor)
         if seen is None or seen.type != MESSAGE or seen.data.get("stream") != stream:
             raise CursorInvalid(
-                f"event {ascii(last_event_id)[:80]} did not go out on stream {stream!r} of this session"
+                f"event {ascii(last_event_id)[:80]} did not go out on stream {ascii(stream)[:80]} of this session"
             )
         behind = (await self.conversation.head()).last.version - cursor.version
         if behind > self._most:
@@ -64,6 +73,15 @@ class EventLogEvents(EventStore):
             if event.data.get("stream") == stream and message is not None:
                 await send_callback(EventMessage(_message(message), self._id_of(stream, event)))
         return stream
+
+    async def _has(self, stream: str) -> bool:
+        """Whether anything went out on the stream; what came since the last time is read only when it is not known."""
+        if stream not in self._streams:
+            async for event in self.conversation.read(self._seen):
+                if event.type == MESSAGE:
+                    self._streams.add(str(event.data.get("stream")))
+                self._seen = self.conversation.log.cursor(event.version, event.stamp)
+        return stream in self._streams
 
     async def _at(self, cursor: Cursor) -> Event | None:
         """The event at a cursor. Raises ``LogLost`` or ``Truncated`` when it is not there."""

@@ -120,6 +120,8 @@ class EventLogSession(SessionABC):
         to at most twice the limit, else it shrinks, but never to nothing.
         """
         wanted = resolve_session_limit(limit, self.session_settings)
+        if wanted is not None and not isinstance(wanted, int):
+            raise InvalidInput(f"limit={wanted!r}: give a whole number of items, or None for all")
         async with self._lock:
             self._check_open()
             log = await self._up_to_date()

@@ -15,7 +15,7 @@ from gateway.adapters.openai_agents.backwards import Backwards
 from gateway.adapters.openai_agents.items import items_of, packed
 from gateway.adapters.openai_agents.kinds import Item
 from gateway.adapters.openai_agents.limit import newest, unmet
-from gateway.adapters.openai_agents.standing import Standing
+from gateway.adapters.openai_agents.remembered import Remembered
 from gateway.adapters.openai_agents.turns import Operation
 
 LayOut = Callable[[Operation], RunClaim | None]
@@ -36,20 +36,20 @@ class SessionLog:
     def __init__(self, conversation: Conversation) -> None:
         self.conversation = conversation
         self._appender = Appender(conversation.store, conversation.log)
-        self._standing: Standing | None = None
+        self._remembered: Remembered | None = None
         self._unlearnt: dict[str, tuple[Operation, Prepared]] = {}
         """Operations whose outcome was not learnt, by their ids."""
 
     async def items(self) -> list[Item]:
         """All items in order."""
-        standing = await self._followed()
-        if standing is not None and standing.kept is not None:
-            return standing.items()
+        remembered = await self._followed()
+        if remembered is not None and remembered.kept is not None:
+            return remembered.items()
         return await self._load()
 
     async def newest(self, n: int) -> list[Item]:
         """About ``n`` of the newest items, reading no more of the log than that takes."""
-        if self._standing is not None and self._standing.kept is not None:
+        if self._remembered is not None and self._remembered.kept is not None:
             items = await self.items()
             return items[newest(items, n) :]
 
@@ -75,13 +75,13 @@ class SessionLog:
         unlearnt = self._unlearnt.pop(operation_id, None)
         while True:
             if unlearnt is None:
-                standing = await self._ending()
-                operation = Operation(operation_id, standing.cursor.version, list(standing.unsent or ()))
+                remembered = await self._ending()
+                operation = Operation(operation_id, remembered.cursor.version, list(remembered.unsent or ()))
                 claim = lay_out(operation)
                 if claim is None:
                     return None
                 prepared = self._appender.prepare(
-                    operation.drafts, operation_id=operation_id, expected=standing.cursor, claim=claim
+                    operation.drafts, operation_id=operation_id, expected=remembered.cursor, claim=claim
                 )
             else:
                 operation, prepared = unlearnt
@@ -121,12 +121,12 @@ class SessionLog:
     async def pop(self, *, alone: bool) -> Item | None:
         """Take the newest item back and return it; None when there is none."""
         while True:
-            standing = await self._followed()
-            if standing is not None and standing.kept is not None:
-                if not standing.kept:
+            remembered = await self._followed()
+            if remembered is not None and remembered.kept is not None:
+                if not remembered.kept:
                     return None
-                version, document = standing.kept[-1]
-                cursor, summary = standing.cursor, standing.summary
+                version, document = remembered.kept[-1]
+                cursor, summary = remembered.cursor, remembered.summary
             else:
                 back, cursor = await self._backwards(_has_item, _FEW)
                 if not back.found:
@@ -139,7 +139,7 @@ class SessionLog:
                     "that was made later, and cannot be taken back alone: clear the session, or rewind its conversation"
                 )
             if await self._rewind(version - 1, cursor, alone=alone):
-                return Standing(cursor, [(version, document)]).items()[0]
+                return Remembered(cursor, [(version, document)]).items()[0]
 
     async def clear(self, *, alone: bool) -> None:
         """Take everything back."""
@@ -176,14 +176,14 @@ class SessionLog:
         except VersionConflict:
             raise
         except BaseException:
-            self._standing = None
+            self._remembered = None
             raise
 
-    def _followed_by(self, appended: Appended) -> Standing | None:
+    def _followed_by(self, appended: Appended) -> Remembered | None:
         """What is remembered, when what was appended is all that came since; else nothing is remembered."""
-        if self._standing is not None and self._standing.cursor != appended.before:
-            self._standing = None
-        return self._standing
+        if self._remembered is not None and self._remembered.cursor != appended.before:
+            self._remembered = None
+        return self._remembered
 
     async def _load(self) -> list[Item]:
         """Read the session, remember it, and return its items."""
@@ -192,33 +192,33 @@ class SessionLog:
             back, cursor = await self._backwards(_is_complete, _PAGE)
         items = back.items()
         kept = [(version, packed(item)) for version, item in items]
-        self._standing = Standing(cursor, kept, back.unsent(), back.last_edit, back.summary)
+        self._remembered = Remembered(cursor, kept, back.unsent(), back.last_edit, back.summary)
         return [item for _, item in items]
 
-    async def _ending(self) -> Standing:
+    async def _ending(self) -> Remembered:
         """Where the log ended when it was last looked at, and what was unsent there."""
-        standing = self._standing
-        if standing is None or standing.unsent is None:
+        remembered = self._remembered
+        if remembered is None or remembered.unsent is None:
             back, cursor = await self._backwards(_knows_unsent, _FEW)
-            known = standing if standing is not None and standing.cursor == cursor else None
-            standing = Standing(cursor, None, back.unsent())
+            known = remembered if remembered is not None and remembered.cursor == cursor else None
+            remembered = Remembered(cursor, None, back.unsent())
             if known is not None:
-                standing.kept, standing.last_edit, standing.summary = known.kept, known.last_edit, known.summary
-            self._standing = standing
-        return standing
+                remembered.kept, remembered.last_edit, remembered.summary = known.kept, known.last_edit, known.summary
+            self._remembered = remembered
+        return remembered
 
-    async def _followed(self) -> Standing | None:
+    async def _followed(self) -> Remembered | None:
         """What is remembered, with what others have appended since."""
-        standing = self._standing
-        if standing is not None:
+        remembered = self._remembered
+        if remembered is not None:
             try:
-                async for page in self.conversation.pages(standing.cursor):
+                async for page in self.conversation.pages(remembered.cursor):
                     for event in page:
-                        standing.apply(event)
+                        remembered.apply(event)
             except BaseException:
-                self._standing = None
+                self._remembered = None
                 raise
-        return standing
+        return remembered
 
     async def _backwards(
         self, enough: Callable[[Backwards], bool], count: int, *, runs: bool = True

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
-from agent_framework import Agent
+from agent_framework import Agent, AgentSession
 
 from eventlog import EventLog, Mode
 from gateway.adapters.agent_framework import record
@@ -65,3 +66,29 @@ async def _cancelled_after(steps: int, log: EventLog, mode: Mode, streams: bool,
     assert await in_view(chat) == service.held
     assert (await history.load(chat)).open_calls == ()
     return was_cancelled
+
+
+@pytest.mark.parametrize("streams", [False, True])
+async def test_cancelled_at_any_moment_on_a_real_server(served: EventLog, streams: bool) -> None:
+    tenant = served.tenant("t")
+    for step in range(15):
+        service = Service([[call("c1", "weather", OSLO), call("c2", "slow", ROME)], [text("cold")]])
+        agent = record(Agent(service, name="a", tools=tools(Stage())), tenant)
+        session = agent.create_session(session_id=f"s{step}")
+        chat = tenant.conversation(f"s{step}")
+
+        async def run(agent: Agent[Any] = agent, session: AgentSession = session) -> None:
+            if streams:
+                await agent.run("weather?", session=session, stream=True).get_final_response()
+            else:
+                await agent.run("weather?", session=session)
+
+        task = asyncio.create_task(run())
+        await asyncio.sleep(step * 0.0008)
+        task.cancel()
+        await asyncio.wait([task])
+        assert (await chat.head()).runs == ()
+        service.held, service.script = await in_view(chat), [[text("fine")]]
+        await agent.run("and?", session=session)
+        assert service.faults == []
+        assert await in_view(chat) == service.held

@@ -7,13 +7,14 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from agent_framework import Agent, AgentSession, Message, chat_middleware
+from agent_framework import Agent, AgentSession, Message, chat_middleware, tool
 
 from eventlog import EventLog, Mode, RunFenced, ServerUnavailable, Tenant
 from eventlog.store.memory import MemoryStore
 from gateway.adapters.agent_framework import RecordingFailed, UnrecordedWarning, record
+from projections import history
 from tests.adapters.agent_framework import shown
-from tests.adapters.agent_framework.play import Stage
+from tests.adapters.agent_framework.play import Stage, in_view
 from tests.adapters.agent_framework.scenarios import OSLO, tools
 from tests.adapters.agent_framework.service import Service, call, text
 
@@ -122,6 +123,61 @@ async def test_a_run_that_went_on_unrecorded_is_let_go(failing: Tenant, store: F
     chat = failing.conversation("s")
     assert (await chat.head()).runs == ()
     assert (await shown.events(chat))[-1] == "run-aborted failed"
+
+
+@pytest.mark.parametrize("good", STEPS)
+@pytest.mark.parametrize("mode", list(Mode))
+async def test_after_a_run_that_went_on_unrecorded_the_next_request_is_a_valid_one(
+    failing: Tenant, store: Failing, mode: Mode, good: int
+) -> None:
+    agent, service, session = agent_on(failing, mode=mode, on_failure="go-on")
+    store.good, store.back = good, 1 << 30
+    with pytest.warns(UnrecordedWarning):
+        await agent.run("weather?", session=session)
+    service.strict, service.held = True, await in_view(failing.conversation("s"))
+    assert (await agent.run("thanks", session=session)).text == "bye"
+    assert service.faults == []
+    assert (await history.load(failing.conversation("s"))).open_calls == ()
+
+
+@pytest.mark.parametrize("on_failure", ["stop", "go-on"])
+async def test_a_run_within_one_that_went_on_unrecorded_goes_on_so_too_or_is_refused(
+    failing: Tenant, store: Failing, on_failure: Any
+) -> None:
+    @tool
+    async def ask() -> str:
+        """Runs another agent in the session of this one."""
+        return (await inner.run("inner?", session=session)).text
+
+    inner = record(Agent(Service([[text("inner")]]), name="inner"), failing, on_failure=on_failure)
+    service = Service([[call("c1", "ask")], [text("outer")], [text("bye")]], strict=False)
+    outer = record(Agent(service, name="outer", tools=[ask]), failing, on_failure="go-on")
+    session = outer.create_session(session_id="s")
+    store.good, store.back = 2, 1 << 30
+    with pytest.warns(UnrecordedWarning) as warned:
+        assert (await outer.run("outer?", session=session)).text == "outer"
+    assert len(warned) == (2 if on_failure == "go-on" else 1)
+    told = "inner" if on_failure == "go-on" else "Error: Function failed."
+    assert ("tool", ("result", "c1", told)) in service.requests[1]
+    assert session.state["agent_eventlog"]["unrecorded"]["since"] == "a service call"
+    assert (await outer.run("and?", session=session)).text == "bye"
+    assert (await shown.events(failing.conversation("s"))).count("recording-gap") == 1
+
+
+async def test_a_tools_result_that_is_no_json_leaves_no_call_open(tenant: Tenant) -> None:
+    @tool
+    async def odd() -> str:
+        """Returns what no JSON can hold."""
+        return "\ud800"
+
+    service = Service([[call("c1", "odd")], [text("well")], [text("fine")]], strict=False)
+    agent = record(Agent(service, name="a", tools=[odd]), tenant, on_failure="go-on")
+    session = agent.create_session(session_id="s")
+    with pytest.warns(UnrecordedWarning, match="lone surrogate: give well-formed text"):
+        await agent.run("odd?", session=session)
+    service.strict, service.held = True, await in_view(tenant.conversation("s"))
+    assert (await agent.run("and?", session=session)).text == "fine"
+    assert (await shown.view(tenant.conversation("s")))[2].startswith("result c1 -> No result")
 
 
 async def test_a_run_that_somebody_took_over_stops_although_it_may_go_on_unrecorded(failing: Tenant) -> None:

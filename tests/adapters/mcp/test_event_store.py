@@ -89,6 +89,29 @@ async def test_an_event_of_another_stream_session_or_tenant_replays_nothing(
         await nothing(other, mine, CursorInvalid)
 
 
+async def test_the_stream_is_judged_before_the_cursor_and_nothing_is_looked_up_for_a_foreign_one(
+    log: EventLog, events: EventLogEvents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, cursor = parse(await events.store_event("1", note("a")))
+    gone = cursor._replace(version=99)
+    await nothing(events, event_id("1", gone), Gap)
+    looked_up: list[object] = []
+    monkeypatch.setattr(EventLogEvents, "_at", lambda *arguments: looked_up.append(arguments))
+    for named in (cursor, gone, cursor._replace(log="00000000")):
+        with pytest.raises(CursorInvalid, match="stream 'theirs' is none of this session: begin another session"):
+            await replayed(events, event_id("theirs", named))
+    assert looked_up == []
+
+
+async def test_another_store_of_the_session_knows_its_streams(log: EventLog, events: EventLogEvents) -> None:
+    other = EventLogEvents(log.tenant("t"), "session-1")
+    for stream in ("1", "a/b ☃", ""):
+        first = await events.store_event(stream, None)
+        await events.store_event(stream, note(f"on {stream}"))
+        assert [message.message for message in (await replayed(other, first))[1]] == [note(f"on {stream}")]
+        await nothing(other, event_id("later", parse(first)[1]), CursorInvalid)
+
+
 async def test_an_event_that_never_was_replays_nothing(events: EventLogEvents) -> None:
     mine = await events.store_event("1", note("a"))
     await events.store_event("1", note("b"))
@@ -96,7 +119,8 @@ async def test_an_event_that_never_was_replays_nothing(events: EventLogEvents) -
     await nothing(events, event_id(stream, cursor._replace(stamp=cursor.stamp ^ 1)), Gap)
     await nothing(events, event_id(stream, cursor._replace(version=99)), Gap)
     await nothing(events, event_id(stream, cursor._replace(version=0)), CursorInvalid)
-    for broken in ("", "1", "@", f"1 @{cursor}", f"{stream}@{cursor}x", "1@5"):
+    unreadable = ["", "1", "@", "\ud800", f"\ud800@{cursor}", f"%ff@{cursor}", "@" * 10_000]
+    for broken in (*unreadable, f"1 @{cursor}", f"{stream}@{cursor}x", "1@5"):
         await nothing(events, broken, CursorInvalid)
 
 

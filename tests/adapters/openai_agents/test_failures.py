@@ -26,6 +26,7 @@ from eventlog.store.port import OPERATION_WINDOW
 from gateway.adapters.openai_agents import EventLogSession, SessionClosed
 from gateway.adapters.openai_agents.kinds import answers, asks
 from gateway.adapters.openai_agents.place import url_of
+from tests.adapters.openai_agents import writing
 from tests.adapters.openai_agents.conftest import MakeSession
 from tests.adapters.openai_agents.scripted import agent, calls, said
 from tests.store.redis.proxy import Fate, Proxy
@@ -242,31 +243,15 @@ async def test_a_cancelled_add_happens_whole_or_not_at_all_and_is_known(make: Ma
     assert len(items) % 2 == 0
 
 
-WRITER = """
-import asyncio, sys
-from eventlog import EventLog
-from gateway.adapters.openai_agents import EventLogSession
-
-async def main(url, namespace, name):
-    async with EventLog.open(url, namespace=namespace) as log:
-        session = EventLogSession("s", tenant=log.tenant("t"))
-        for number in range(25):
-            call_id = f"{name}-{number}"
-            await session.add_items([
-                {"type": "function_call", "call_id": call_id, "name": "look", "arguments": "{}"},
-                {"type": "function_call_output", "call_id": call_id, "output": "seen"},
-            ])
-
-asyncio.run(main(*sys.argv[1:]))
-"""
-
-
 async def test_two_processes_with_one_session_never_tear_a_pair(server: str) -> None:
     namespace = f"t{uuid4().hex[:12]}"
-    writers = [
-        await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, server, namespace, name) for name in "ab"
-    ]
-    assert [await writer.wait() for writer in writers] == [0, 0]
+    other = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", writing.__name__, server, namespace, "a"), stdout=asyncio.subprocess.PIPE
+    )
+    assert other.stdout is not None
+    await other.stdout.readline()  # it is writing
+    await writing.write(server, namespace, "b")
+    assert await other.wait() == 0
     async with EventLog.open(server, namespace=namespace) as log:
         session = EventLogSession("s", tenant=log.tenant("t"))
         items = await session.get_items()
@@ -275,3 +260,46 @@ async def test_two_processes_with_one_session_never_tear_a_pair(server: str) -> 
         for limit in range(1, 12):
             window = await EventLogSession("s", tenant=log.tenant("t")).get_items(limit)
             assert {asks(one) for one in window} == {answers(one) for one in window}
+
+
+@pytest.mark.parametrize("limit", [2.5, "3", [1]])
+async def test_a_limit_that_is_no_number_of_items_is_refused(make: MakeSession, limit: Any) -> None:
+    await make().add_items([YES])
+    with pytest.raises(InvalidInput, match=r"limit=.*: give a whole number of items, or None for all"):
+        await make().get_items(limit)
+
+
+@pytest.mark.parametrize("session_id", ["a/b", "a:b", "{x}", "%2F", " ", "\n", "\0", "☃😀", "x" * 1_000])
+async def test_any_session_id_is_a_session_of_its_own(make: MakeSession, session_id: str) -> None:
+    await make(session_id).add_items([YES])
+    assert await make(f"{session_id[:-1]}y").get_items() == []
+    assert await make(session_id).get_items() == [YES]
+
+
+@pytest.mark.parametrize("session_id", ["", "x" * 1_001, "\ud800", None, 5])
+async def test_a_session_id_that_can_be_no_conversation_is_refused(make: MakeSession, session_id: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"session_id .*give|session_id must be text"):
+        make(session_id)
+
+
+ODD: list[Any] = [{}, {"type": None}, {"role": 5}, "text", None, [], {"a": 2**80}]
+ODD += [{"role": "user", "content": "\ud800"}]
+ODD += [{"type": "function_call", "call_id": 5}, {"type": "x" * 100_000}, {"role": "user", "content": "x" * 3_000_000}]
+
+
+@pytest.mark.parametrize("item", ODD, ids=lambda item: str(item)[:30].encode("unicode_escape").decode())
+async def test_an_item_that_is_json_and_nothing_else_comes_back_as_it_was(make: MakeSession, item: Any) -> None:
+    session = make()
+    await session.add_items([item, YES])
+    assert await session.get_items() == await make().get_items() == [item, YES]
+    assert await make().get_items(2) == [item, YES]
+
+
+async def test_four_runs_at_once_on_one_session_each_end_and_nothing_is_lost(make: MakeSession) -> None:
+    session = make()
+    agents = [agent([calls("weather", city=str(number))], [said(f"done {number}")]) for number in range(4)]
+    ends = await asyncio.gather(*(Runner.run(one, "weather?", session=session) for one in agents))
+    assert [end.final_output for end in ends] == [f"done {number}" for number in range(4)]
+    items = await session.get_items()
+    assert len(items) == 16
+    assert items == await make().get_items()

@@ -15,7 +15,7 @@ from gateway.adapters.openai_agents.kinds import Item
 
 
 @dataclass(slots=True)
-class Standing:
+class Remembered:
     """The session as it was at ``cursor``. What is None is not known and must be read again."""
 
     cursor: Cursor
