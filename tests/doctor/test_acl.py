@@ -55,7 +55,7 @@ class Users:
 
 @pytest.fixture
 async def users(start: Start) -> AsyncIterator[Users]:
-    port = start("--appendonly", "yes")
+    port = start("--appendonly", "yes", "--aof-load-truncated", "no")
     namespace = f"t{uuid4().hex[:12]}"
     async with Redis(port=port) as admin:
         for line in LINES.values():

@@ -192,8 +192,33 @@ local newest = call('XREVRANGE', feed, '+', '-', 'COUNT', 1)[1]
 if newest and string.sub(newest[1], 1, 2) ~= '0-' then
   return { 'UNREADABLE' }
 end
+local rotates = tonumber(generation) <= call('HLEN', ops)
+local function rotate()
+  call('RENAME', ops, old_ops)
+  call('HSET', head, 'rotated', version, 'evicted', known[5] or 0)
+end
+-- Nor may a command be refused then, as it is to a user without the right to it. So a first append gives each where it
+-- changes nothing or is taken back, and what comes seldom comes before the events.
 if version == 0 then
-  call('ZCARD', KEYS[6])
+  call('ZADD', KEYS[6], 'XX', 'GT', '-inf', path)
+  call('HDEL', head, '')
+  call('HSET', head, '', '')
+  call('HDEL', head, '')
+  if call('EXISTS', ops) == 0 then
+    local tried = redis.pcall('RENAME', ops, old_ops)
+    if not string.find(tried.err, 'no such key', 1, true) then
+      return tried
+    end
+  end
+elseif gone and next(gone) then
+  call('HDEL', head, '')
+end
+if rotates then
+  local newest_event = call('XREVRANGE', log, '+', '-', 'COUNT', 1)[1]
+  if newest_event and newest_event[1] == last then
+    rotate()
+    rotates = false
+  end
 end
 
 for i = 1, count do
@@ -215,9 +240,8 @@ if updates then
 end
 
 -- The record of operations is bounded: a full generation becomes the old one, whose records go.
-if tonumber(generation) <= call('HLEN', ops) then
-  call('RENAME', ops, old_ops)
-  call('HSET', head, 'rotated', version, 'evicted', known[5] or 0)
+if rotates then
+  rotate()
 end
 call('HSET', ops, operation, (version + 1) .. ':' .. events .. ':' .. stamp .. ':' .. digest)
 call('HSET', head, 'last', (version + count) .. '-' .. stamp, 'updated', now)

@@ -3,7 +3,8 @@
 -- A commit is a step that also writes to further keys. It has an id of its own, and names the commit it follows,
 -- so that it is done once however often it is sent, and however late.
 --
--- KEYS: the reader, waiting, parked, asked, feed; of a commit then the key that must be there, and those it writes.
+-- KEYS: the reader, waiting, parked, asked, feed; of a commit then the key that must be there, those it writes, and an
+-- empty one that is so again afterwards.
 -- ARGV: fence lease (ms) before mark window commit last (both '' unless it is a commit), then lists, each with its
 --   length in front: waiting (path record …), no longer waiting (path …), parked (field document …), no longer
 --   parked (field …), what was asked and is done (field …), the types of KEYS[6] and those that follow; then writes,
@@ -131,6 +132,25 @@ local function total(number, name, amount)
 end
 local function negative(amount)
   return amount == '0' and amount or string.sub(amount, 1, 1) == '-' and string.sub(amount, 2) or '-' .. amount
+end
+
+-- Nor may a command be refused then, as it is to a user without the right to it: each is tried before.
+if commit ~= '' then
+  local trial = #KEYS
+  call('DEL', KEYS[trial])
+  call('HDEL', KEYS[trial], 'a')
+  call('HINCRBY', KEYS[trial], 'a', '1')
+  call('HDEL', KEYS[trial], 'a')
+  call('HSET', KEYS[trial], 'a', '1')
+  call('HDEL', KEYS[trial], 'a')
+  call('ZREM', KEYS[trial], 'a')
+  call('ZADD', KEYS[trial], '1', 'a')
+  call('ZREM', KEYS[trial], 'a')
+  call('SREM', KEYS[trial], 'a')
+  call('SADD', KEYS[trial], 'a')
+  call('SREM', KEYS[trial], 'a')
+  call('RPUSH', KEYS[trial], 'a')
+  call('DEL', KEYS[trial])
 end
 
 local time = call('TIME')

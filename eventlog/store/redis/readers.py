@@ -133,8 +133,8 @@ class RedisReaders:
     ) -> Counts:
         """Take a step that also writes, as reader_advance.lua says; once, however often it is sent.
 
-        ``last`` is what ``last_commit`` gave, the first of ``keys`` what must be there. Raises as ``advance``, and
-        ``ViewMissing`` or ``Unreadable``.
+        ``last`` is what ``last_commit`` gave, the first of ``keys`` what must be there, the last an empty one that
+        stays so. Raises as ``advance``, and ``ViewMissing`` or ``Unreadable``.
         """
         return await self._step(hold, step, lease_ms, new_id(), last, keys, writes)
 

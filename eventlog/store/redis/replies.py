@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -60,8 +61,16 @@ def server_error(reason: str) -> ServerError:
     if reason.startswith("WRONGTYPE"):
         return ServerError(f"a key is of another type than ours: {reason}; `eventlog verify` names it")
     if reason.startswith("NOPERM") or any(words in reason for words in _NOT_ALLOWED_IN_SCRIPT):
-        return ServerUnfit(f"the user may not do this: {reason}; grant it the commands and keys it needs")
+        return ServerUnfit(f"the user may not do this: {_plain(reason)}; grant it the commands and keys it needs")
     return ServerError(f"the server refused: {reason}")
+
+
+def _plain(reason: str) -> str:
+    """The reason without what only the script's author can use: its digest, and a line in it."""
+    said = re.sub(r"\s*\bscript: [0-9a-f]{40}, on @user_script:\d+\.?", "", reason).removeprefix("ERR ")
+    if "can't run this command" in said:
+        return "it may run the script, but not one of the commands in it, and the server does not say which"
+    return said
 
 
 def entry(item: Any) -> Entry:

@@ -38,13 +38,7 @@ for i = 1, #amounts, 2 do
   end
 end
 
-for i = 1, #amounts, 2 do
-  local amount = amounts[i + 1]
-  local negative = amount == '0' and amount or string.sub(amount, 1, 1) == '-' and string.sub(amount, 2) or '-' .. amount
-  if call('HINCRBY', totals, amounts[i], negative) == 0 then
-    call('HDEL', totals, amounts[i])
-  end
-end
+-- A command that the user may not give is refused half way; so what cannot be done twice comes last but for its end.
 local position = 4 + length
 for number = 8, #KEYS do
   local name, first = ARGV[position + 1], position + 2
@@ -60,6 +54,13 @@ end
 call('HDEL', kept, path)
 call('DEL', rows)
 call('DEL', entries)
+for i = 1, #amounts, 2 do
+  local amount = amounts[i + 1]
+  local negative = amount == '0' and amount or string.sub(amount, 1, 1) == '-' and string.sub(amount, 2) or '-' .. amount
+  if call('HINCRBY', totals, amounts[i], negative) == 0 then
+    call('HDEL', totals, amounts[i])
+  end
+end
 call('DEL', sums)
 -- What was below 0 leaves a total where there was none.
 if call('EXISTS', totals) == 1 then

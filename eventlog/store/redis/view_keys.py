@@ -26,6 +26,8 @@ class ViewKeys(NamedTuple):
     kept: str
     indexes: str
     totalled: str
+    trial: str
+    """Where a commit tries what it may do, before it does any of it; empty otherwise."""
 
     def rows(self, path: str) -> str:
         return f"{self.base}rows:{path}"
@@ -49,7 +51,7 @@ class ViewKeys(NamedTuple):
 def view_keys(namespace: str, view: ViewId, partition: int) -> ViewKeys:
     """The keys of the view there. Raises ``InvalidInput`` for a projection whose name is not text."""
     base = f"{{{namespace}:{partition}}}:view:{encoded(view.projection, 'projection')}:{view.generation}:"
-    return ViewKeys(base, f"{base}about", f"{base}kept", f"{base}indexes", f"{base}totalled")
+    return ViewKeys(base, f"{base}about", f"{base}kept", f"{base}indexes", f"{base}totalled", f"{base}trial")
 
 
 def encoded(name: str, what: str) -> str:

@@ -111,7 +111,7 @@ class RedisViews:
         if scanned is not None:
             writes.scanned(check_text(scanned, "progress"))
         arguments = writes.arguments()
-        return await self._readers.commit(hold, step, lease_ms, last, writes.keys, arguments)
+        return await self._readers.commit(hold, step, lease_ms, last, (*writes.keys, keys.trial), arguments)
 
     async def read(self, view: ViewId, log: LogId, last: int | None = None) -> Snapshot:
         keys, path = self._of_log(view, log), log.path

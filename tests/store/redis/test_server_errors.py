@@ -65,6 +65,36 @@ async def test_a_user_without_the_right_is_told(own_server: str, own_client: Red
             await put(store, 1, "op-1")
 
 
+@pytest.mark.parametrize("command", ["xadd", "hset", "hdel", "rename", "zadd"])
+async def test_a_command_that_the_user_may_not_give_stops_a_first_append_before_it_writes(
+    own_server: str, own_client: Redis, keys: Keys, command: str
+) -> None:
+    await own_client.execute_command("ACL", "SETUSER", "default", "+@all")
+    async with connected(own_server, keys) as store:
+        await own_client.execute_command("ACL", "SETUSER", "default", f"-{command}")
+        before = await stored(own_client, keys)
+        with pytest.raises(ServerUnfit, match="the user may not do this"):
+            await put(store, notes(1, 2), "op-1")
+        assert await stored(own_client, keys) == before
+        await own_client.execute_command("ACL", "SETUSER", "default", "+@all")
+        assert (await put(store, notes(1, 2), "op-1")).first == 1
+
+
+async def test_a_full_generation_of_operations_that_may_not_be_turned_stops_an_append_before_it_writes(
+    own_server: str, own_client: Redis, keys: Keys
+) -> None:
+    async with connected(own_server, keys) as store:
+        for number in range(OPERATION_WINDOW):
+            await put(store, number, f"op-{number}")
+        await own_client.execute_command("ACL", "SETUSER", "default", "-rename")
+        before = await stored(own_client, keys)
+        with pytest.raises(ServerUnfit, match="the user may not do this"):
+            await put(store, 1, "next")
+        assert await stored(own_client, keys) == before
+        await own_client.execute_command("ACL", "SETUSER", "default", "+@all")
+        assert (await put(store, 1, "next")).first == OPERATION_WINDOW + 1
+
+
 @pytest.mark.parametrize("which", ["log", "head", "ops", "old_ops", "feed", "conversations"])
 async def test_a_key_of_the_wrong_type_stops_a_first_append_before_it_writes(
     store: RedisStore, client: Redis, keys: Keys, which: str

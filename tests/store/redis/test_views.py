@@ -221,6 +221,43 @@ async def test_a_key_of_another_type_stops_the_step_before_it_writes(
     assert await stored(client, keys) == before
 
 
+COMMANDS = ("hset", "hdel", "hincrby", "rpush", "zadd", "zrem", "sadd", "srem", "del")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("change", ["add", "fresh", "gone"])
+async def test_a_command_that_the_user_may_not_give_stops_the_step_before_it_writes(
+    own_server: str, own_client: Redis, keys: Keys, change: str, command: str
+) -> None:
+    writings = {"add": whole(), "fresh": whole(fresh=True), "gone": Writing(LOG, None)}
+    async with connected(own_server, keys) as store:
+        view = await held(store, RedisReaders(store), RedisViews(store))
+        await view.write(whole())
+        await own_client.execute_command("ACL", "SETUSER", "default", f"-{command}")
+        before = await stored(own_client, keys)
+        error = await refused(ServerUnfit, view.write(writings[change], scanned="1"))
+        assert str(error).startswith("the user may not do this")
+        assert await stored(own_client, keys) == before
+        await own_client.execute_command("ACL", "SETUSER", "default", "+@all")
+        await view.write(writings[change], scanned="1")
+
+
+@pytest.mark.parametrize("command", ["hincrby", "hdel", "zrem", "del"])
+async def test_forgetting_that_the_user_may_not_end_is_ended_by_one_who_may(
+    own_server: str, own_client: Redis, keys: Keys, command: str
+) -> None:
+    async with connected(own_server, keys) as store:
+        view = await held(store, RedisReaders(store), RedisViews(store))
+        [other] = beside(store, 1)
+        await view.write(whole(), whole(other))
+        await own_client.execute_command("ACL", "SETUSER", "default", f"-{command}")
+        await refused(ServerUnfit, view.views.forget(VIEW, LOG))
+        await own_client.execute_command("ACL", "SETUSER", "default", "+@all")
+        await view.views.forget(VIEW, LOG)
+        assert await view.views.contents(VIEW, LOG) is None
+        assert await view.views.totals(VIEW, PART, "acme") == {"n": 1}
+
+
 @pytest.mark.parametrize("family", ["", ":waiting", ":parked", ":asked"])
 async def test_a_key_of_the_reader_of_another_type_stops_it_too(
     view: Held, client: Redis, keys: Keys, family: str
