@@ -22,8 +22,9 @@ def main() -> int:
     seed = int(os.environ.get("CHAOS_SEED") or time.time())
     seconds = float(os.environ.get("CHAOS_SECONDS") or 300)
     home = Path(os.environ.get("CHAOS_HOME") or tempfile.mkdtemp(prefix="chaos-run-"))
-    print(f"seed {seed}, {seconds:g} s", flush=True)
-    report = asyncio.run(_ended_in_order(run(seed, seconds, home)))
+    on_cluster = os.environ.get("CHAOS_CLUSTER", "") not in ("", "0")
+    print(f"seed {seed}, {seconds:g} s{' on a cluster' if on_cluster else ''}", flush=True)
+    report = asyncio.run(_ended_in_order(run(seed, seconds, home, on_cluster=on_cluster)))
     print(report.text())
     if not report.findings and not os.environ.get("CHAOS_HOME"):
         shutil.rmtree(home, ignore_errors=True)

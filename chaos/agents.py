@@ -17,7 +17,15 @@ from chaos.ledger import Ledger, read
 from chaos.order import CONVERSATIONS, Order
 from chaos.recorded import record_appends
 from eventlog import Conversation
-from eventlog.errors import EditRefused, OperationReused, OutcomeUnknown, RunRefused, ServerUnavailable, VersionConflict
+from eventlog.errors import (
+    ConversationDeleted,
+    EditRefused,
+    OperationReused,
+    OutcomeUnknown,
+    RunRefused,
+    ServerUnavailable,
+    VersionConflict,
+)
 
 HANDS = 3
 Chats = dict[tuple[str, str], Conversation]
@@ -25,7 +33,7 @@ HOT = 2
 """So many conversations are worked on more than the others."""
 PATIENCE = (0.2, 0.5, 6.0)
 """Seconds that an append may take: after the shorter ones outcomes are unknown."""
-_USUAL = (RunRefused, VersionConflict, EditRefused, OutcomeUnknown, ServerUnavailable)
+_USUAL = (ConversationDeleted, RunRefused, VersionConflict, EditRefused, OutcomeUnknown, ServerUnavailable)
 """What befalls those who share conversations over a bad line."""
 
 

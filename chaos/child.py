@@ -51,7 +51,11 @@ async def opened(order: Order, deadline: float = DEADLINE) -> AsyncIterator[Even
         while True:
             try:
                 opening = EventLog.open(
-                    order.url, namespace=NAMESPACE, partitions=PARTITIONS, deadline=deadline, durability="always"
+                    order.url,
+                    namespace=NAMESPACE,
+                    partitions=PARTITIONS,
+                    deadline=deadline,
+                    durability=order.durability,
                 )
                 log = await opening.__aenter__()
                 break

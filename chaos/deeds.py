@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from chaos.hand import Hand, mark_of, marks_of
 from chaos.recorded import path_of
 from chaos.turns import Stumbled, answer, steps, turn
-from eventlog import NONE
+from eventlog import NONE, Draft
 from eventlog.conversation import Conversation
 from eventlog.messages import Message, text
 from eventlog.progress import FunctionCall
@@ -45,6 +45,14 @@ async def post_again(hand: Hand, chat: Conversation, operation: str, marks: list
 def said(marks: list[str]) -> list[Message]:
     """The messages of these marks."""
     return [Message("user", [text(mark)]) for mark in marks]
+
+
+async def annotate(hand: Hand, chat: Conversation) -> None:
+    """A title, or a label."""
+    mark = mark_of(hand.text())
+    fields = {"title": mark} if hand.draw.random() < 0.5 else {"labels": {hand.draw.choice("abc"): mark}}
+    draft, operation = Draft("conversation-annotated", fields), f"{hand.mark()}/note"
+    await hand.told(chat, [mark], lambda: chat.append(draft, operation_id=operation))
 
 
 async def repeat(hand: Hand, chat: Conversation) -> None:
@@ -112,6 +120,18 @@ async def _take(hand: Hand, chat: Conversation, *, force: bool) -> None:
             pass
 
 
+async def short_life(hand: Hand, chat: Conversation) -> None:
+    """A conversation of its own beside: something is done in it, and it is deleted."""
+    short = hand.chat(chat.tenant, f"short {hand.mark()}")
+    await post(hand, short)
+    if hand.draw.random() < 0.5:
+        await turn(hand, short)
+    hand.ledger.write("delete", path=path_of(short.log))
+    if await short.delete(force=True):
+        hand.ledger.write("deleted", path=path_of(short.log))
+    await post(hand, short)  # refused
+
+
 async def read(hand: Hand, chat: Conversation) -> None:
     """The history as it is, its newest part, or as it was."""
     how = hand.draw.random()
@@ -140,6 +160,8 @@ DEEDS: dict[Deed, int] = {
     take_over: 12,
     take_by_force: 6,
     repeat: 6,
+    annotate: 3,
+    short_life: 4,
     read: 10,
 }
 """What is done how often."""

@@ -14,6 +14,8 @@ A line is a JSON object; ``do`` says what it is:
     saw      who, path, v, s, cursor: a follower was given an event
     begin    path, v, s, part, gen, t: an event is handed to a handler (t: nanoseconds, one clock for all)
     end      path, v, t: the handler returned
+    delete   path: a conversation is about to be deleted
+    deleted  path: the store said that it is
     differs  told: the product's own verification of its views found this, or its two ways to read differ
     left     error: the process ended because the server was away
     strange  error: what should not happen at all

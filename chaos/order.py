@@ -25,6 +25,8 @@ class Order(NamedTuple):
     """Where the ledgers are, and ``stop`` appears when agents shall end."""
     parent: int = 0
     """The process id of the run."""
+    durability: str = "always"
+    """What it asks for when it opens the log."""
     shift: float = 0.0
     """Seconds by which its clock is wrong."""
     jump: float = 0.0

@@ -83,6 +83,8 @@ class Proxy:
         task = asyncio.get_running_loop().create_task(self._serve(reader, writer))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        # One that was cut before it began has closed nothing.
+        task.add_done_callback(lambda _: writer.transport.abort())
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         there: asyncio.StreamWriter | None = None
@@ -95,9 +97,8 @@ class Proxy:
         except (OSError, asyncio.CancelledError):
             pass  # an end went away, or the way was cut
         finally:
-            for end in (writer, there):
-                if end is not None:
-                    end.transport.abort()
+            if there is not None:
+                there.transport.abort()
             if back is not None:
                 back.cancel()
                 with contextlib.suppress(asyncio.CancelledError):

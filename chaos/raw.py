@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,17 @@ def of_socket(socket: Path) -> Raw:
     """Every key of the server that listens there."""
     with redis.Redis(unix_socket_path=str(socket)) as client:
         return read(client)
+
+
+def of_ports(ports: Iterable[int]) -> Raw:
+    """Every key of the nodes of a cluster that listen there. One that two nodes have is said to be nothing at all."""
+    found: Raw = {}
+    for port in ports:
+        with redis.Redis("127.0.0.1", port, single_connection_client=True) as client:
+            client.execute_command("READONLY")
+            for key, value in read(client).items():
+                found[key] = ("on two nodes", None) if key in found else value
+    return found
 
 
 def keep(raw: Raw, path: Path) -> None:

@@ -21,6 +21,7 @@ class Report:
     seconds: float
     home: str
     """Where its ledgers and the raw keys are, when they are kept."""
+    on_cluster: bool = False
     faults: Counter[str] = field(default_factory=Counter)
     kills: Counter[str] = field(default_factory=Counter)
     lines: Counter[str] = field(default_factory=Counter)
@@ -28,9 +29,8 @@ class Report:
     lives: int = 0
     left: int = 0
     """Lives that ended because the server was away for too long."""
-    lost_replies: int = 0
-    dropped_requests: int = 0
-    cut_connections: int = 0
+    stage: Counter[str] = field(default_factory=Counter)
+    """What was done to the servers and the ways to them, as ``Stage`` counts it."""
     events: int = 0
     operations: int = 0
     settled: float | None = None
@@ -49,19 +49,21 @@ class Report:
         """For people."""
         head = [
             f"seed {self.seed}, {self.seconds:g} s of faults, settled after "
-            + ("never" if self.settled is None else f"{self.settled:.1f} s"),
+            + ("too long" if self.settled is None else f"{self.settled:.1f} s"),
             f"  settled last: {self.lagged or 'nothing was lagging'}"[:400],
             f"  {self.operations} operations, {self.events} events; {self.lines['acked']} acknowledged, "
             f"{self.lines['unknown']} unknown, {self.lines['refused']} refused",
             f"  {self.lives} lives; killed: {_counts(self.kills)}; {self.left} left for want of a server",
-            f"  faults: {_counts(self.faults)}; {self.cut_connections} connections cut, "
-            f"{self.lost_replies} replies lost, {self.dropped_requests} requests dropped",
+            f"  faults: {_counts(self.faults)}; {self.stage['cut']} connections cut, "
+            f"{self.stage['lost']} replies lost, {self.stage['dropped']} requests dropped, "
+            f"{self.stage['moved']} slots moved",
             f"  {self.lines['view']} histories and {self.lines['request']} requests read, "
             f"{self.lines['saw']} events followed, {self.lines['end']} handled",
         ]
         if not self.findings:
             return "\n".join([*head, "  nothing found"])
         kinds = Counter(finding.property for finding in self.findings)
+        where = "CHAOS_CLUSTER=1 " if self.on_cluster else ""
         shown = [f"  {str(finding)[:1500]}" for finding in self.findings[:_SHOWN]]
         return "\n".join(
             [
@@ -69,8 +71,8 @@ class Report:
                 f"  FOUND {len(self.findings)}: {_counts(kinds)}",
                 *shown,
                 f"  ledgers and keys: {self.home}",
-                f"  again: CHAOS_SEED={self.seed} CHAOS_SECONDS={self.seconds:g} make chaos (the seed gives the "
-                "schedule of faults and the agents' scripts; what meets what is decided by real time, so it may "
+                f"  again: {where}CHAOS_SEED={self.seed} CHAOS_SECONDS={self.seconds:g} make chaos (the seed gives "
+                "the schedule of faults and the agents' scripts; what meets what is decided by real time, so it may "
                 "take several)",
             ]
         )

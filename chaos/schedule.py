@@ -21,6 +21,9 @@ _KINDS = {
     "blackout": 10,
 }
 
+_OF_NODES = {"promote": (5.0, 40.0), "move": (3.0, 9.0)}
+"""When the first one is, and how long it is to the next, in seconds."""
+
 
 class Fault(NamedTuple):
     """Something that goes wrong."""
@@ -61,6 +64,14 @@ def schedule(seed: int, seconds: float) -> list[Fault]:
                 faults.append(Fault(at, kind, way, 1 + int(12 * part)))
             case _:
                 faults.append(Fault(at, kind, way, 0.2 + 1.5 * part))
+
+
+def cluster_schedule(seed: int, seconds: float) -> list[Fault]:
+    """Of a run on a cluster: what befalls processes and connections, and at fixed times what befalls nodes."""
+    faults = [fault for fault in schedule(seed, seconds) if fault.kind in ("kill", "freeze", "cut", "hold")]
+    for kind, (first, every) in _OF_NODES.items():
+        faults += [Fault(first + number * every, kind) for number in range(1 + int(max(0, seconds - first) / every))]
+    return sorted(fault for fault in faults if fault.at < seconds)
 
 
 def clock_of(seed: int, name: str, life: int) -> tuple[float, float]:

@@ -6,7 +6,7 @@ import asyncio
 import time
 from pathlib import Path
 
-from chaos import ledger, raw
+from chaos import ledger
 from chaos.checker.evidence import Evidence
 from chaos.checker.finding import Finding
 from chaos.checker.followed import followed
@@ -14,13 +14,14 @@ from chaos.checker.handled import handled
 from chaos.checker.lags import lag
 from chaos.checker.state import parse
 from chaos.order import NAMESPACE
+from chaos.stage import Stage
 
 
-async def settled(socket: Path, records: Path, seconds: float) -> tuple[float | None, str]:
+async def settled(stage: Stage, records: Path, seconds: float) -> tuple[float | None, str]:
     """How many seconds it took, None when something still lags after so many; and what lagged last."""
     begun, reading, last = time.monotonic(), ledger.Reading(records), ""
     while time.monotonic() < begun + seconds:
-        lagging = await asyncio.to_thread(_lagging, socket, reading)
+        lagging = await asyncio.to_thread(_lagging, stage, reading)
         if lagging is None:
             return time.monotonic() - begun, last
         last = f"{lagging} ({time.monotonic() - begun:.1f} s)"
@@ -28,6 +29,6 @@ async def settled(socket: Path, records: Path, seconds: float) -> tuple[float | 
     return None, last
 
 
-def _lagging(socket: Path, reading: ledger.Reading) -> Finding | None:
-    evidence = Evidence(parse(raw.of_socket(socket), NAMESPACE), reading.read())
+def _lagging(stage: Stage, reading: ledger.Reading) -> Finding | None:
+    evidence = Evidence(parse(stage.read(), NAMESPACE), reading.read())
     return next((finding for one in (followed, handled, lag) for finding in one(evidence)), None)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from chaos.order import Order
 from chaos.schedule import PROCESSES, clock_of
+from chaos.stage import Stage
 
 MODULES = {"agent": "agents", "follower": "followers", "group": "group", "projector": "projector", "reader": "reader"}
 """What each kind of process runs."""
@@ -22,12 +23,12 @@ ROOT = Path(__file__).parents[1]
 class Supervisor:
     """All processes, by name."""
 
-    def __init__(self, seed: int, urls: dict[str, str], home: Path) -> None:
+    def __init__(self, seed: int, stage: Stage, home: Path) -> None:
         self.kills: Counter[str] = Counter()
         self.left: Counter[str] = Counter()
         """Lives that ended because the server was away for too long."""
         self._seed = seed
-        self._urls = urls
+        self._stage = stage
         self._home = home
         self._lives: Counter[str] = Counter()
         self._running: dict[str, subprocess.Popen[bytes]] = {}
@@ -46,7 +47,8 @@ class Supervisor:
         life = self._lives[name]
         self._lives[name] += 1
         shift, jump = clock_of(self._seed, name, life)
-        order = Order(name, life, self._seed, self._urls[_kind(name)], str(self._home), os.getpid(), shift, jump)
+        url, durability = self._stage.url(_kind(name)), self._stage.durability
+        order = Order(name, life, self._seed, url, str(self._home), os.getpid(), durability, shift, jump)
         with (self._home / f"{name}.{life}.err").open("wb") as err:
             process = subprocess.Popen(
                 [sys.executable, "-m", f"chaos.{MODULES[_kind(name)]}", order.write()],

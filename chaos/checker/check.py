@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from chaos.checker.counted import counted
+from chaos.checker.deleted import deleted
 from chaos.checker.evidence import Evidence, Life
 from chaos.checker.fences import alone, fences
+from chaos.checker.filed import filed
 from chaos.checker.finding import Finding
 from chaos.checker.followed import followed
 from chaos.checker.handled import handled, in_order
@@ -33,11 +35,13 @@ PROPERTIES: tuple[Callable[[Evidence], Iterator[Finding]], ...] = (
     requests,
     kept,
     counted,
+    filed,
     verified,
     followed,
     handled,
     in_order,
     lag,
+    deleted,
 )
 
 

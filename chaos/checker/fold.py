@@ -89,9 +89,35 @@ class Fold:
 
     def open_calls(self, at: int) -> list[int]:
         """The versions of the calls in the view at that version which no result in it answers, as they entered."""
+        return self._open_in(self.views[at])
+
+    def pending_calls(self) -> list[int]:
+        """The calls that open per-run runs would leave open in the view, each committed by itself at the end."""
+        found: list[int] = []
+        for run in self._runs.values():
+            view = self.views[-1]
+            for unit in sorted(run.units, key=lambda unit: unit.number):
+                view = self._entered(view, len(self.views), unit)
+            new = {version for row in view[len(self.views[-1]) :] for version in row.versions}
+            found += [version for version in self._open_in(view) if version in new]
+        return found
+
+    def seen(self) -> set[int]:
+        """The versions that are in the view in the end."""
+        return {version for row in self.views[-1] for version in row.versions}
+
+    def waiting_inputs(self) -> set[int]:
+        """The versions that completed calls carried which enter with the commits of their runs."""
+        return {version for run in self._runs.values() for unit in run.units for version in unit.sends}
+
+    def is_open(self, run: str | None) -> bool:
+        """Whether this run is open in the end."""
+        return run in self._runs
+
+    def _open_in(self, view: View) -> list[int]:
         still: list[int] = []
         early: dict[int, int] = {}
-        for version in (version for row in self.views[at] if not row.summary for version in row.versions):
+        for version in (version for row in view if not row.summary for version in row.versions):
             document = self.documents[version]
             if document["type"] == "function-call":
                 if version in early:

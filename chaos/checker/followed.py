@@ -37,6 +37,11 @@ def _wanted(evidence: Evidence, who: str, seen: set[str]) -> list[str]:
 def _gapless(evidence: Evidence, who: str, path: str, after: int, seen: list[tuple[int, int]]) -> Iterator[Finding]:
     if path in evidence.broken:
         return
+    if path in evidence.state.deleted:
+        found = [version for version, _ in seen]
+        if found != list(range(1, len(found) + 1)) or len(found) > evidence.state.deleted[path]:
+            yield Finding("followed", f"{who} {path}", f"of a deleted conversation was seen {found}")
+        return
     wanted = [(entry.version, entry.stamp) for entry in evidence.state.logs.get(path, [])[after:]]
     if seen == wanted:
         return

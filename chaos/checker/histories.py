@@ -13,7 +13,7 @@ def reads(evidence: Evidence) -> Iterator[Finding]:
     """Every history that was read is the fold of the log up to the version it tells."""
     for line in evidence.lines("view"):
         path, version = line["path"], line["version"]
-        if path in evidence.broken:
+        if path in evidence.broken or path in evidence.state.deleted:
             continue
         where = f"{path} as of {version} by {line['source']}"
         fold = evidence.fold(path)
@@ -36,7 +36,7 @@ def requests(evidence: Evidence) -> Iterator[Finding]:
     """What a service call was to send is the view at its start, its run's own units, and its inputs."""
     for line in evidence.lines("request"):
         path = line["path"]
-        if path in evidence.broken:
+        if path in evidence.broken or path in evidence.state.deleted:
             continue
         fold, at = evidence.fold(path), line["at"]
         where = f"{path} call started at {at}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from hashlib import blake2b
 from itertools import groupby
@@ -90,14 +90,19 @@ def runs(evidence: Evidence) -> Iterator[Finding]:
 
 
 def feed(evidence: Evidence) -> Iterator[Finding]:
-    """Each feed counts 1, 2, 3 …, and names each operation of its partition's logs once, in its order."""
+    """Each feed counts 1, 2, 3 …, and names each operation of its partition's logs once, in its order.
+
+    But for what was trimmed from its beginning.
+    """
+    missing: Counter[int] = Counter()
     named: dict[str, list[Named]] = defaultdict(list)
     for partition, entries in sorted(evidence.state.feeds.items()):
         numbers = [entry.seq for entry in entries]
-        if numbers != list(range(1, len(numbers) + 1)):
-            gap = next((at for at, seq in enumerate(numbers, 1) if at != seq), len(numbers))
+        base = evidence.state.trimmed.get(partition, 0)
+        if numbers != list(range(base + 1, base + len(numbers) + 1)):
+            at = next((at for at, seq in enumerate(numbers) if seq != base + 1 + at), len(numbers) - 1)
             yield Finding(
-                "feed", f"partition {partition}", f"entry {gap} is missing: there is {numbers[gap - 1 : gap + 2]}"
+                "feed", f"partition {partition}", f"entry {base + 1 + at} is missing: there is {numbers[at : at + 3]}"
             )
         for entry in entries:
             named[entry.path].append(entry)
@@ -105,15 +110,24 @@ def feed(evidence: Evidence) -> Iterator[Finding]:
         partition = evidence.state.places[path]
         wanted = [_named(partition, path, list(group)) for _, group in _operations(evidence, path)]
         found = [entry._replace(seq=0) for entry in named[path]]
-        if wanted != found:
+        gone = len(wanted) - len(found) if evidence.state.trimmed.get(partition) else 0
+        missing[partition] += max(0, gone)
+        if wanted[max(0, gone) :] != found:
             differing = zip([*wanted, None], [*found, None], strict=False)
             at = next(((one, other) for one, other in differing if one != other), (None, None))
             yield Finding("feed", path, f"the log holds {at[0]}, the feed says {at[1]}")
             continue
         listed = evidence.state.listed.get(partition, {}).get(path)
-        if listed != named[path][0].seq:
+        if gone:
+            if listed is None or listed > evidence.state.trimmed[partition]:
+                yield Finding("feed", path, f"listed under {listed}, its first feed entry was trimmed")
+        elif listed != named[path][0].seq:
             yield Finding("feed", path, f"listed under {listed}, its first feed entry is {named[path][0].seq}")
-    for path in sorted(set(named) - set(evidence.state.logs)):
+    for partition, count in sorted(missing.items()):
+        base = evidence.state.trimmed.get(partition, 0)
+        if count > base:
+            yield Finding("feed", f"partition {partition}", f"{base} entries were trimmed, {count} are missing")
+    for path in sorted(set(named) - set(evidence.state.logs) - set(evidence.state.deleted)):
         yield Finding("feed", path, "the feed names a conversation that has no log")
 
 

@@ -68,6 +68,12 @@ class State:
     feeds: dict[int, list[Named]] = field(default_factory=dict)
     listed: dict[int, dict[str, int]] = field(default_factory=dict)
     """Partition -> path -> the number of its first feed entry."""
+    deleted: dict[str, int] = field(default_factory=dict)
+    """Path of a deleted conversation -> its last version."""
+    left: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    """Path -> what else is kept beside its log."""
+    trimmed: dict[int, int] = field(default_factory=dict)
+    """Partition -> the number of the last entry that was trimmed from its feed."""
     groups: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Name -> settings."""
     marks: dict[tuple[str, int], tuple[int, int]] = field(default_factory=dict)
@@ -87,8 +93,10 @@ class State:
 def parse(raw: dict[str, tuple[str, Any]], namespace: str) -> State:
     """What the keys say. A key that cannot be read is a fault."""
     state = State()
-    for key, (_, value) in raw.items():
+    for key, (kind, value) in raw.items():
         try:
+            if kind == "on two nodes":
+                raise ValueError(kind)
             if key == f"{namespace}:meta":
                 state.partitions = int(value[b"partitions"])
                 continue
@@ -110,9 +118,15 @@ def _take(state: State, partition: int, what: str, value: Any) -> None:
             state.logs[rest] = [_entry(one) for one in value]
             state.places[rest] = partition
         case "head":
-            state.heads[rest] = {name.decode(): text.decode() for name, text in value.items()}
-        case "ops" | "old-ops" | "feed-base":
-            pass
+            head = {name.decode(): text.decode() for name, text in value.items()}
+            if head.get("state") == "deleted":
+                state.deleted[rest] = int(head["last"].partition("-")[0])
+            else:
+                state.heads[rest] = head
+        case "ops" | "old-ops":
+            state.left[rest].add(what)
+        case "feed-base":
+            state.trimmed[partition] = int(value.get(b"seq", 0))
         case "feed":
             state.feeds[partition] = [_named(partition, one) for one in value]
         case "conversations":

@@ -15,7 +15,7 @@ def acknowledged(evidence: Evidence) -> Iterator[Finding]:
     """Every acknowledged operation is where its caller was told, whole, and says what the caller said."""
     for line in evidence.lines("acked", "told"):
         path, operation = line["path"], line["op"]
-        if path in evidence.broken:
+        if path in evidence.broken or path in evidence.state.deleted:
             continue
         events = evidence.state.logs.get(path, [])[line["first"] - 1 : line["last"]]
         where = f"{path} {operation} at {line['first']}"

@@ -16,7 +16,7 @@ from tests.chaos.planting import Plot
 @pytest.fixture(scope="session")
 def calm(tmp_path_factory: pytest.TempPathFactory) -> tuple[Report, Path]:
     """A run in which nothing goes wrong, long enough for something of everything; and where its files are."""
-    for seconds in (6, 12, 24):
+    for seconds in (4, 8, 16):
         home = tmp_path_factory.mktemp("calm")
         report = asyncio.run(run(7, seconds, home, with_faults=False))
         if report.findings or Plot(raw.kept(home / RAW), ledger.read(home)).is_rich():

@@ -9,6 +9,7 @@ from typing import Any
 
 from chaos.checker.check import check
 from chaos.checker.evidence import Evidence
+from chaos.checker.filed import directory, open_calls
 from chaos.checker.finding import Finding
 from chaos.checker.state import Entry, State, parse
 from chaos.ledger import Life, Line
@@ -42,7 +43,9 @@ class Plot:
     def is_rich(self) -> bool:
         """Whether there is something of every kind to harm."""
         counts = Counter(line["do"] for line in self.each(*KINDS))
-        return all(counts[kind] > 20 for kind in KINDS) and self.taken_over() is not None
+        told = all(counts[kind] > 20 for kind in KINDS) and self.taken_over() is not None
+        calls = self.state.views["open_calls", self.state.live["open_calls"]].documents
+        return told and any(calls.values()) and bool(self.state.deleted)
 
     def taken_over(self) -> Entry | None:
         """A take-over behind which its holder did something."""
@@ -151,6 +154,13 @@ class Plot:
             kept = self.kept(projection, partition)
             state_bytes = kept[path.encode()].partition(b"|")[2]
             kept[path.encode()] = f"{last.version}-{last.stamp}|".encode() + state_bytes
+        for name, fold in (("directory", directory), ("open_calls", open_calls)):
+            documents = fold(state.logs[path], self.fold(path))
+            for document in documents.values():
+                # Of what may be told, the first.
+                document |= {field: told[0] for field, told in document.items() if isinstance(told, tuple)}
+            key = f"{{{NAMESPACE}:{partition}}}:{self.view(name)}:entries:{path}"
+            self.raw[key] = "hash", {one.encode(): b"\0" + json.dumps(it).encode() for one, it in documents.items()}
         rows = self.raw.get(f"{{{NAMESPACE}:{partition}}}:{self.view('history')}:rows:{path}")
         if rows is not None:
             rows[1][:] = [_packed(row) for row in self.fold(path).views[-1] if row.versions]

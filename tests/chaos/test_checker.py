@@ -197,7 +197,7 @@ def test_content_that_is_not_what_was_given_is_caught(plot: Plot) -> None:
 
 
 def test_an_operation_that_was_refused_and_is_there_is_caught(plot: Plot) -> None:
-    line = next(line for line in plot.each("told") if "/post" in line["op"])
+    line = posted(plot)
     operation = line["op"]
     life = plot.life_of(line)
     plot.remove(lambda one: one.get("op") == operation and one["do"] in ("acked", "told"))
@@ -207,9 +207,15 @@ def test_an_operation_that_was_refused_and_is_there_is_caught(plot: Plot) -> Non
 
 
 def test_an_operation_that_nobody_sent_is_caught(plot: Plot) -> None:
-    operation = next(line["op"] for line in plot.each("told") if "/post" in line["op"])
+    operation = posted(plot)["op"]
     plot.remove(lambda one: one.get("op") == operation)
     assert plot.properties() == {"unasked"}
+
+
+def posted(plot: Plot) -> Line:
+    """What was told of a post that is there."""
+    logs = plot.state.logs
+    return next(line for line in plot.each("told") if "/post" in line["op"] and line["path"] in logs)
 
 
 def test_operations_that_stand_in_another_order_than_their_callers_are_caught(plot: Plot) -> None:
@@ -250,10 +256,19 @@ def test_a_former_holder_whose_event_follows_the_take_over_is_caught(plot: Plot)
 
 
 def test_two_exclusive_runs_that_are_open_together_are_caught(plot: Plot) -> None:
+    """As of a store that forgot to count the runs that are open: what ended the first one is taken away."""
+    path, end = next(
+        (path, entry.version)
+        for path, entries in sorted(plot.state.logs.items())
+        for entry in entries
+        if entry.document["type"] == "run-committed"
+        and any(later.document["type"] == "run-started" for later in entries[entry.version :])
+    )
     for line in plot.each("sent"):
         if line["step"] == "start":
             line["exclusive"] = True
-    assert plot.properties() == {"alone"}
+    plot.change(path, end, lambda document: document.update(type="service-call-failed"))
+    assert "alone" in plot.properties()
 
 
 # Histories

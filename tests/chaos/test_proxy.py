@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 
 
 @asynccontextmanager
-async def way(data: Path) -> AsyncIterator[tuple[Proxy, Redis, Callable[[], Redis]]]:
+async def way(data: Path, kind: type[Proxy] = Proxy) -> AsyncIterator[tuple[Proxy, Redis, Callable[[], Redis]]]:
     """A proxy before a server, the server by itself, and clients through the proxy that try once."""
     clients: list[Redis] = []
 
@@ -36,7 +36,7 @@ async def way(data: Path) -> AsyncIterator[tuple[Proxy, Redis, Callable[[], Redi
     with TemporaryDirectory() as sockets:
         async with await EmbeddedServer.open(data) as server:
             socket = Path(server.url.removeprefix("unix://"))
-            async with Proxy(Path(sockets) / "p", lambda: socket, chance(1, "way")) as proxy:
+            async with kind(Path(sockets) / "p", lambda: socket, chance(1, "way")) as proxy:
                 try:
                     yield proxy, client(str(socket)), client
                 finally:
@@ -81,6 +81,17 @@ async def test_a_cut_ends_connections_and_new_ones_are_good(tmp_path: Path) -> N
         with pytest.raises((Lost, Silent)):
             await mine.ping()
         assert await mine.ping()
+
+
+async def test_a_connection_that_is_cut_before_it_is_served_is_closed(tmp_path: Path) -> None:
+    class Hasty(Proxy):
+        def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            super()._accept(reader, writer)
+            self.cut(1.0)
+
+    async with way(tmp_path, Hasty) as (_, _, client):
+        with pytest.raises(Lost):
+            await client().ping()
 
 
 async def test_what_is_held_arrives_later(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from chaos.chance import chance
-from chaos.schedule import PROCESSES, clock_of, schedule
+from chaos.schedule import PROCESSES, clock_of, cluster_schedule, schedule
 
 
 def test_the_same_seed_gives_the_same_faults_and_another_one_others() -> None:
@@ -29,6 +29,16 @@ def test_a_short_run_already_meets_faults_of_every_kind_and_kills_every_kind_of_
         assert Counter(fault.kind for fault in faults)["kill"] >= 10
     assert set(kinds) == {"kill", "freeze", "server", "cut", "lose", "drop", "hold", "refuse", "blackout"}
     assert killed == set(PROCESSES)
+
+
+def test_on_a_cluster_a_primary_falls_and_slots_move_in_any_run_of_some_seconds() -> None:
+    for seed in range(20):
+        kinds = Counter(fault.kind for fault in cluster_schedule(seed, 15))
+        assert (kinds["promote"], kinds["move"]) == (1, 2)
+        assert set(kinds) <= {"kill", "freeze", "cut", "hold", "promote", "move"}
+    long = cluster_schedule(3, 300)
+    assert long[: len(cluster_schedule(3, 60))] == cluster_schedule(3, 60)
+    assert Counter(fault.kind for fault in long)["promote"] == 8
 
 
 def test_clocks_are_wrong_by_the_seed() -> None:

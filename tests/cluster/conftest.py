@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import RedisCluster
 
+from chaos.nodes import Nodes
 from eventlog import EventLog
 from eventlog.server.binary import find
 from eventlog.store.redis.keys import Keys
-from tests.cluster.nodes import Nodes
 
 
 def executable(config: pytest.Config) -> str:

@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 
 import anyio
 
+from chaos.nodes import PATIENCE
 from eventlog import Appended, Conversation, EventLog, Kind, OutcomeUnknown, user
 from eventlog.store.redis.store import RedisStore
-from tests.cluster.nodes import PATIENCE
 
 
 class Writer:

@@ -8,12 +8,12 @@ from uuid import uuid4
 import pytest
 from redis.asyncio import RedisCluster
 
+from chaos.nodes import Nodes
 from eventlog.store.conformance import LIMITS, PARTITIONS, ReaderStoreConformance, ViewStoreConformance
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.readers import RedisReaders
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.views import RedisViews
-from tests.cluster.nodes import Nodes
 from tests.store import test_conformance as single
 
 pytestmark = pytest.mark.anyio

@@ -7,10 +7,10 @@ import time
 import anyio
 import pytest
 
+from chaos.nodes import Nodes
 from eventlog import EventLog
 from eventlog.store.redis.keys import Keys
 from tests.cluster.load import Writer, assert_feeds_are_dense, caught_up, following, writing, wrote
-from tests.cluster.nodes import Nodes
 
 pytestmark = pytest.mark.anyio
 WRITERS = 24

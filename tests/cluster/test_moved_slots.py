@@ -7,12 +7,12 @@ import time
 import anyio
 import pytest
 
+from chaos import moving
+from chaos.nodes import Nodes
 from eventlog import EventLog, ServerUnavailable, user
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.routing import slot_of
-from tests.cluster import moving
 from tests.cluster.load import assert_feeds_are_dense, caught_up, following, writing, wrote
-from tests.cluster.nodes import Nodes
 
 pytestmark = pytest.mark.anyio
 WRITERS = 24

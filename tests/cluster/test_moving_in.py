@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from redis.asyncio import RedisCluster, from_url
 
+from chaos.nodes import Nodes
 from eventlog import EventLog, user
 from eventlog.store.redis.keys import Keys
-from tests.cluster.nodes import Nodes
 
 pytestmark = pytest.mark.anyio
 

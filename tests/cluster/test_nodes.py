@@ -10,6 +10,7 @@ import anyio.lowlevel
 import pytest
 from redis.asyncio import RedisCluster
 
+from chaos.nodes import PRIMARIES, Nodes
 from eventlog import EventLog, Followed, Kind, user
 from eventlog.consumer_group import ConsumerGroup
 from eventlog.delivery import Delivery
@@ -18,7 +19,6 @@ from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.store import RedisStore
 from projections import BUILT_IN, Projector, Verifying
 from projections.live import Live
-from tests.cluster.nodes import PRIMARIES, Nodes
 from tests.follow.following import take, versions
 from tests.groups.running import consuming, passed, until
 

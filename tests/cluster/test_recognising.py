@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from chaos.nodes import Node, Nodes
 from eventlog import EventLog, ServerUnfit, user
 from eventlog.server.check import inspect
 from eventlog.store.redis.keys import Keys
 from tests.cluster.conftest import executable
-from tests.cluster.nodes import Node, Nodes
 
 pytestmark = pytest.mark.anyio
 

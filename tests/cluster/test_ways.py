@@ -7,12 +7,12 @@ import asyncio
 import anyio
 import pytest
 
+from chaos.nodes import Nodes
 from eventlog import EventLog, LogClosed, ServerUnavailable, user
 from eventlog.store.redis.cluster import Cluster
 from eventlog.store.redis.keys import Keys
 from eventlog.store.redis.store import RedisStore
 from eventlog.store.redis.wire import ConnectionLost, ReplyError, pack
-from tests.cluster.nodes import Nodes
 
 pytestmark = pytest.mark.anyio
 

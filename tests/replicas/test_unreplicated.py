@@ -16,6 +16,7 @@ from tests.groups.running import QUICK, passed
 from tests.loss.log import add, assert_reader_is_told, assert_writer_is_told, chat, events, operations
 from tests.loss.server import Server
 from tests.loss.switch import Switch
+from tests.replicas.conftest import TRIES
 from tests.replicas.stall import BEYOND, BODY, stalled, take_over
 
 pytestmark = pytest.mark.anyio
@@ -43,10 +44,12 @@ async def nothing(delivery: Delivery) -> None:
     """Handles anything."""
 
 
-@pytest.mark.parametrize("again", [0, BEYOND + 5], ids=["nothing since", "others wrote at the lost versions"])
+@pytest.mark.parametrize("attempt", range(TRIES))
 async def test_who_stood_beyond_is_told_and_no_version_is_silently_used_again(
-    primary: Server, replica: Server, switch: Switch, again: int
+    primary: Server, replica: Server, switch: Switch, attempt: int
 ) -> None:
+    # Nothing was written since, and others wrote at the lost versions: in turn.
+    again = BEYOND + 5 if attempt % 2 else 0
     await replica.replicate(primary)
     async with (
         EventLog.open(switch.url, namespace="loss") as log,
@@ -74,6 +77,7 @@ async def test_who_stood_beyond_is_told_and_no_version_is_silently_used_again(
         left = operations(await events(here.early))
         assert left[:KEPT] == [f"kept-{number}" for number in range(KEPT)]
         assert len(left) <= BEYOND, "nothing was lost: the test proves nothing"
+        print(f"\neverysec, try {attempt + 1} of {TRIES}: {BEYOND + KEPT + 1 - len(left)} events were lost", end="")
         for number in range(again):
             await here.early.add(user("since"), operation_id=f"since-{number}")
         there = len(left) + again
@@ -86,6 +90,7 @@ async def test_who_stood_beyond_is_told_and_no_version_is_silently_used_again(
             await member
         await _assert_projections_agree(log, projector)
         assert operations(await events(here.early)) == [*left, *(f"since-{number}" for number in range(again))]
+        print(": everybody who stood beyond was told", end="")
 
 
 async def _append(writer: Conversation, operation: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import anyio
 
-from tests.cluster.nodes import PATIENCE, Node, Nodes
+from chaos.nodes import PATIENCE, Node, Nodes
 
 
 async def atomically(nodes: Nodes, slot: int, source: Node, target: Node) -> None:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -50,14 +51,26 @@ def free_port() -> int:
                 return port
 
 
+_DIE_WITH_US = """
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: it outlives the change of the program
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Becomes the program that its arguments name, which ends with the thread that started it."""
+
+
 class Node:
     """One server of the cluster."""
 
-    def __init__(self, executable: str, home: Path) -> None:
+    OURS = "nodes"
+    """The name of the connections that ``client`` makes."""
+
+    def __init__(self, executable: str, home: Path, *, dies_with_us: bool = False) -> None:
         self.port = free_port()
         self.url = f"redis://127.0.0.1:{self.port}"
-        self.client = redis.Redis("127.0.0.1", self.port, decode_responses=True)
-        self._executable = executable
+        self.client = redis.Redis("127.0.0.1", self.port, decode_responses=True, client_name=self.OURS)
+        bound = dies_with_us and sys.platform == "linux"
+        self._program = [sys.executable, "-c", _DIE_WITH_US, executable] if bound else [executable]
         self._files = home / str(self.port)
         self._files.mkdir()
         self._process: subprocess.Popen[bytes] | None = None
@@ -79,7 +92,7 @@ class Node:
         }
         words = [word for name, value in options.items() for word in (f"--{name}", value)]
         with (self._files / "log").open("ab") as log:
-            self._process = subprocess.Popen([self._executable, *words], stdout=log, stderr=log)
+            self._process = subprocess.Popen([*self._program, *words], stdout=log, stderr=log)
         until(self._answers, f"{self.url} answers")
 
     def _answers(self) -> bool:
@@ -126,9 +139,10 @@ class Node:
 class Nodes:
     """The cluster: ``primaries[i]`` is at first replicated by ``replicas[i]``."""
 
-    def __init__(self, executable: str) -> None:
+    def __init__(self, executable: str, *, die_with_us: bool = False) -> None:
+        """With ``die_with_us`` (on Linux) nodes end with the thread that started them, also when that is killed."""
         self.home = Path(tempfile.mkdtemp(prefix="cluster"))
-        self.all = [Node(executable, self.home) for _ in range(2 * PRIMARIES)]
+        self.all = [Node(executable, self.home, dies_with_us=die_with_us) for _ in range(2 * PRIMARIES)]
         self.primaries, self.replicas = self.all[:PRIMARIES], self.all[PRIMARIES:]
 
     @property
