@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from eventlog.delivery import Delivery
 from eventlog.identity import LogId
 from eventlog.sharing import Backoff
+from eventlog.store.readers import Mark
 
 Handler = Callable[[Delivery], Awaitable[object]]
 
@@ -72,6 +73,8 @@ class Work:
     slots: asyncio.Semaphore = field(init=False)
     alone: Alone = field(default_factory=Alone)
     paused: bool = False
+    passed: dict[int, Mark] = field(default_factory=dict)
+    """The mark of each partition as it was when this member had it last."""
 
     def __post_init__(self) -> None:
         self.slots = asyncio.Semaphore(self.concurrency)

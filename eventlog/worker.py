@@ -101,6 +101,7 @@ class Worker:
             self.lose(error)
             raise
         finally:
+            self._work.passed[self.reader.hold.partition] = self.reader.mark
             if tasks := self._lanes.tasks:
                 self.stop(cancel=True)
                 await asyncio.wait(tasks)
@@ -116,6 +117,9 @@ class Worker:
     async def _take_over(self) -> None:
         """Find what a former holder left: what it had named, and a window that it did not finish."""
         backlog, work = self._backlog, self._work
+        passed = work.passed.get(self.reader.hold.partition)
+        if passed is not None and passed.seq > self.reader.mark.seq:
+            await self.reader.fetch(passed, 1)  # the server lost the mark; what it named may be lost, too
         backlog.waiting.update(await self._readers.waiting(work.group, self.reader.hold.partition))
         now = self.reader.now_ms()
         for key, waiting in backlog.left_busy():
