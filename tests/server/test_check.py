@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -143,8 +144,13 @@ async def started(tmp_path: Path, executable: str) -> AsyncIterator[Callable[...
 
 
 async def listening(url: str) -> None:
-    socket = Path(url.removeprefix("unix://"))
-    await until(socket.exists, f"a server listens at {socket}")
+    path = url.removeprefix("unix://")
+
+    def takes_connections() -> bool:  # its file is there a moment earlier
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(path) == 0
+
+    await until(takes_connections, f"a server listens at {path}")
 
 
 @pytest.mark.parametrize("protocol", ["2", "3"])
